@@ -18,6 +18,7 @@
 #include <herring/join.hpp>
 #include <herring/launch.hpp>
 #include <herring/optimizer/adamw.hpp>
+#include <herring/training.hpp>
 #include <herring/transport/tcp.hpp>
 
 #include <algorithm>

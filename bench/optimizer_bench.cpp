@@ -27,6 +27,7 @@
 #include <herring/optimizer/lamb.hpp>
 #include <herring/placement/dedicated.hpp>
 #include <herring/serve.hpp>
+#include <herring/training.hpp>
 #include <herring/transport/tcp.hpp>
 
 #include <algorithm>

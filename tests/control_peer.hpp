@@ -4,8 +4,6 @@
 #define HERRING_TESTS_CONTROL_PEER_HPP
 
 #include "herring/base/byte_buffer.hpp"
-#include "herring/base/name_lookup.hpp"
-#include "herring/base/time.hpp"
 #include "herring/control/wire/frame.hpp"
 #include "herring/control/wire/frame_seal.hpp"
 #include "herring/control/wire/handshake.hpp"
@@ -13,6 +11,8 @@
 #include "herring/crypto/random.hpp"
 #include "herring/crypto/seal_provider.hpp"
 #include "herring/crypto/secret.hpp"
+#include "herring/machine/name_lookup.hpp"
+#include "herring/machine/time.hpp"
 
 #include <array>
 #include <chrono>

@@ -3,10 +3,6 @@
 #ifndef HERRING_TESTS_ENSEMBLE_CONTROL_HPP
 #define HERRING_TESTS_ENSEMBLE_CONTROL_HPP
 
-#include "herring/base/descriptor.hpp"
-#include "herring/base/name_lookup.hpp"
-#include "herring/base/time.hpp"
-#include "herring/control/environment.hpp"
 #include "herring/control/wire/messages.hpp"
 #include "herring/crypto/random.hpp"
 #include "herring/crypto/secret.hpp"
@@ -16,6 +12,10 @@
 #include "herring/ensemble/lane_ends.hpp"
 #include "herring/ensemble/messages.hpp"
 #include "herring/ensemble/shape.hpp"
+#include "herring/join/environment.hpp"
+#include "herring/machine/descriptor.hpp"
+#include "herring/machine/name_lookup.hpp"
+#include "herring/machine/time.hpp"
 
 #include <array>
 #include <chrono>

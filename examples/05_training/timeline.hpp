@@ -3,7 +3,7 @@
 #ifndef HERRING_EXAMPLES_TRAINING_TIMELINE_HPP
 #define HERRING_EXAMPLES_TRAINING_TIMELINE_HPP
 
-#include <herring/gather_result.hpp>
+#include <herring/control/gather_result.hpp>
 #include <herring/trace/trace.hpp>
 
 #include <algorithm>

@@ -3,8 +3,8 @@
 #ifndef HERRING_EXAMPLES_ENSEMBLE_REPORT_HPP
 #define HERRING_EXAMPLES_ENSEMBLE_REPORT_HPP
 
+#include <herring/ensemble/member_set.hpp>
 #include <herring/ensemble/outcome.hpp>
-#include <herring/member_set.hpp>
 
 #include <algorithm>
 #include <array>

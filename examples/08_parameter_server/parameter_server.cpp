@@ -12,6 +12,7 @@
 #include <herring/optimizer/adamw.hpp>
 #include <herring/placement/dedicated.hpp>
 #include <herring/serve.hpp>
+#include <herring/training.hpp>
 #include <herring/transport/tcp.hpp>
 
 #include <algorithm>

@@ -5,6 +5,7 @@
 #include <herring/launch.hpp>
 #include <herring/lazy_reducer.hpp>
 #include <herring/optimizer/nesterov.hpp>
+#include <herring/training.hpp>
 #include <herring/transport/tcp.hpp>
 
 #include <algorithm>

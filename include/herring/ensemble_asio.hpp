@@ -4,10 +4,10 @@
 #define HERRING_ENSEMBLE_ASIO_HPP
 
 #include "herring/base/config.hpp"
+#include "herring/base/error.hpp"
 #include "herring/ensemble.hpp"
 #include "herring/ensemble/asio_operations.hpp"
 #include "herring/ensemble/asio_readiness.hpp"
-#include "herring/error.hpp"
 
 #include <chrono>
 #include <cstddef>

@@ -4,11 +4,11 @@
 #define HERRING_GAP_CHECKPOINT_HPP
 
 #include "herring/base/config.hpp"
+#include "herring/base/error.hpp"
 #include "herring/checkpoint.hpp"
-#include "herring/error.hpp"
 #include "herring/gaps/task.hpp"
 #include "herring/in_gaps.hpp"
-#include "herring/policy.hpp"
+#include "herring/policy/policy.hpp"
 #include "herring/reducer.hpp"
 #include "herring/session/saved_in_gaps.hpp"
 #include "herring/sync/sync.hpp"

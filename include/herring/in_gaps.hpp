@@ -4,14 +4,14 @@
 #define HERRING_IN_GAPS_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/base/time.hpp"
-#include "herring/error.hpp"
+#include "herring/base/error.hpp"
 #include "herring/gaps/report.hpp"
 #include "herring/gaps/task.hpp"
 #include "herring/gaps/worker.hpp"
-#include "herring/policy.hpp"
+#include "herring/machine/time.hpp"
+#include "herring/model/step_outcome.hpp"
+#include "herring/policy/policy.hpp"
 #include "herring/reducer.hpp"
-#include "herring/step_outcome.hpp"
 #include "herring/sync/sync.hpp"
 
 #include <chrono>

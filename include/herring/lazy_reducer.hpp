@@ -4,25 +4,25 @@
 #define HERRING_LAZY_REDUCER_HPP
 
 #include "herring/base/config.hpp"
+#include "herring/base/error.hpp"
 #include "herring/base/fixed_array.hpp"
 #include "herring/base/manual_lifetime.hpp"
-#include "herring/base/time.hpp"
 #include "herring/collectives/door.hpp"
-#include "herring/error.hpp"
-#include "herring/layout.hpp"
+#include "herring/control/world.hpp"
+#include "herring/machine/time.hpp"
+#include "herring/model/layout.hpp"
+#include "herring/model/step_outcome.hpp"
 #include "herring/optimizer/nesterov.hpp"
 #include "herring/reducer.hpp"
 #include "herring/session/construction.hpp"
 #include "herring/session/training_calls.hpp"
 #include "herring/step/own_gradients.hpp"
 #include "herring/step/votes.hpp"
-#include "herring/step_outcome.hpp"
 #include "herring/sync/diloco.hpp"
 #include "herring/sync/every.hpp"
 #include "herring/sync/hierarchical.hpp"
 #include "herring/sync/post_local.hpp"
 #include "herring/sync/selective.hpp"
-#include "herring/world.hpp"
 
 #include <algorithm>
 #include <chrono>

@@ -1,14 +1,8 @@
-// herring: policies: axes, packs, needs, and one sentence for each error in naming them.
+// herring: the language of policies: axes, packs, needs and sentences.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_POLICY_HPP
 #define HERRING_POLICY_HPP
 
-#include "herring/policy/axes.hpp"
-#include "herring/policy/check.hpp"
-#include "herring/policy/element_types.hpp"
-#include "herring/policy/needs.hpp"
-#include "herring/policy/pack.hpp"
-#include "herring/policy/policy_name.hpp"
-#include "herring/policy/resolve.hpp"
+#include "herring/policy/policy.hpp"
 
 #endif // HERRING_POLICY_HPP

@@ -4,17 +4,19 @@
 #define HERRING_REDUCER_HPP
 
 #include "herring/base/config.hpp"
+#include "herring/base/device_span.hpp"
 #include "herring/base/manual_lifetime.hpp"
-#include "herring/base/time.hpp"
-#include "herring/device_span.hpp"
-#include "herring/layout.hpp"
+#include "herring/control/world.hpp"
+#include "herring/machine/time.hpp"
+#include "herring/model/layout.hpp"
+#include "herring/model/range.hpp"
+#include "herring/model/step_outcome.hpp"
 #include "herring/plan/plan.hpp"
-#include "herring/policy.hpp"
-#include "herring/policy/defaults.hpp"
-#include "herring/policy/reducible.hpp"
-#include "herring/range.hpp"
+#include "herring/policy/policy.hpp"
 #include "herring/session/all_reduce_calls.hpp"
 #include "herring/session/construction.hpp"
+#include "herring/session/defaults.hpp"
+#include "herring/session/reducible.hpp"
 #include "herring/session/session.hpp"
 #include "herring/step/calls.hpp"
 #include "herring/step/collective.hpp"
@@ -22,9 +24,7 @@
 #include "herring/step/every_step_calls.hpp"
 #include "herring/step/inert.hpp"
 #include "herring/step/step.hpp"
-#include "herring/step_outcome.hpp"
 #include "herring/sync/sync.hpp"
-#include "herring/world.hpp"
 
 #include <chrono>
 #include <cstddef>

@@ -4,7 +4,7 @@
 #define HERRING_STATISTICS_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/element.hpp"
+#include "herring/model/element.hpp"
 
 #include <cstdint>
 

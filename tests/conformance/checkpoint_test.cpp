@@ -15,6 +15,7 @@
 #include "herring/optimizer/momentum.hpp"
 #include "herring/optimizer/sgd.hpp"
 #include "herring/serve.hpp"
+#include "herring/training.hpp"
 #include "herring/transport/chaos.hpp"
 #include "herring/transport/inproc.hpp"
 #include "herring/transport/tcp.hpp"

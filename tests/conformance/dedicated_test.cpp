@@ -13,6 +13,7 @@
 #include "herring/placement/dedicated.hpp"
 #include "herring/placement/optimal.hpp"
 #include "herring/progress/thread.hpp"
+#include "herring/training.hpp"
 
 #define SANITIZED (HERRING_TEST_ASAN || HERRING_TEST_TSAN)
 

@@ -15,6 +15,7 @@
 #include "herring/placement/dedicated.hpp"
 #include "herring/placement/optimal.hpp"
 #include "herring/progress/thread.hpp"
+#include "herring/training.hpp"
 
 using namespace herring::conformance;
 

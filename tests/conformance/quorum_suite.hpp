@@ -6,7 +6,7 @@
 #include "conformance/suite.hpp"
 #include "unit/ensemble/table_scripts.hpp"
 
-#include "herring/member_set.hpp"
+#include "herring/ensemble/member_set.hpp"
 #include "herring/quorum/quorum.hpp"
 
 namespace herring::conformance {

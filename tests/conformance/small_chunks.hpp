@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "herring/plan/exchange_tuning.hpp"
+#include "herring/model/exchange_tuning.hpp"
 
 namespace herring::conformance {
 

@@ -9,6 +9,7 @@
 #include "herring/intra_node/shared_memory.hpp"
 #include "herring/optimizer/adamw.hpp"
 #include "herring/progress/thread.hpp"
+#include "herring/training.hpp"
 #include "herring/transport/chaos.hpp"
 #include "herring/transport/inproc.hpp"
 #include "herring/transport/tcp.hpp"

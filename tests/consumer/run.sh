@@ -17,7 +17,7 @@ failed() {
     result=1
 }
 quietly() { "$@" >"$log" 2>&1; }
-expected="herring $(sed -n 's/.*VERSION_STRING "\(.*\)"/\1/p' "$root/include/herring/version.hpp"): the average of 0 and 1 is 0.5"
+expected="herring $(sed -n 's/.*VERSION_STRING "\(.*\)"/\1/p' "$root/include/herring/base/version.hpp"): the average of 0 and 1 is 0.5"
 version=${expected#herring } version=${version%%:*}
 minor=${version%.*}
 

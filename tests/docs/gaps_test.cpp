@@ -6,6 +6,7 @@
 #include "herring/launch.hpp"
 #include "herring/optimizer/adamw.hpp"
 #include "herring/progress/thread.hpp"
+#include "herring/training.hpp"
 #include "herring/transport/tcp.hpp"
 
 #include "checkpoint_files.hpp"

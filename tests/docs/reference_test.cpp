@@ -12,6 +12,7 @@
 #include <herring/launch.hpp>
 #include <herring/lazy_reducer.hpp>
 #include <herring/optimizer/adamw.hpp>
+#include <herring/training.hpp>
 #include <herring/transport/tcp.hpp>
 
 #include <algorithm>

@@ -8,6 +8,7 @@
 #include "herring/mpi/src.hpp"
 #include "herring/optimizer/adamw.hpp"
 #include "herring/serve.hpp"
+#include "herring/training.hpp"
 #include "herring/transport/tcp.hpp"
 #include "herring/waiting/mpi.hpp"
 

@@ -8,6 +8,7 @@
 #include "herring/placement/colocated.hpp"
 #include "herring/placement/dedicated.hpp"
 #include "herring/serve.hpp"
+#include "herring/training.hpp"
 
 #include <limits>
 #include <thread>

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "scene.hpp"
 
-#include "herring/base/free_memory.hpp"
+#include "herring/machine/free_memory.hpp"
 
 #include <cstdio>
 

@@ -3,7 +3,7 @@
 #ifndef HERRING_TESTS_FAULT_NETWORK_HPP
 #define HERRING_TESTS_FAULT_NETWORK_HPP
 
-#include "herring/base/address.hpp"
+#include "herring/machine/address.hpp"
 #include "scene.hpp"
 
 #include <arpa/inet.h>

@@ -7,24 +7,25 @@
 #   tests/floors/check.py --self-test  small trees with one fault each must fail, and say which
 #
 # Fails on: an include of a higher floor; an include of a neighbour on the same floor (`a/ | b/`); a cycle of includes; a file
-# that no floor claims; a claim of a file that does not exist; a file of impl/ with no header, or with two, or that src.hpp leaves out; an exception that
+# that no floor claims; a claim of a file that does not exist; a folder of which a part stands on another floor; a file of impl/ with no header, or with two, or that src.hpp leaves out; an exception that
 # no include needs any more.
 import pathlib
 import re
 import sys
 import tempfile
 
+most_exceptions = 6
 INCLUDE = re.compile(r'\s*#\s*include\s*[<"]herring/([^>"]+)[>"]')
 
 
 def read_floors(path):
-    """[(floor, [[claim, ...] of each room])], lowest first."""
+    """[(floor, [[[claim, ...] of each room] of each floor within it])], lowest first."""
     floors = []
     for line in path.read_text().splitlines():
         line = line.split("#")[0].strip()
         if line:
             name, claims = line.split(":", 1)
-            floors.append((name.strip(), [room.split() for room in claims.split("|")]))
+            floors.append((name.strip(), [[room.split() for room in part.split("|")] for part in claims.split("<")]))
     return floors
 
 
@@ -44,16 +45,20 @@ def check(root):
     """(what is wrong, what was counted)"""
     headers = root / "include/herring"
     floors, wrong = read_floors(root / "tests/floors/floors.txt"), []
-    names = [name for name, _ in floors]
-    claims = {}  # claim → (height, room)
-    for height, (name, rooms) in enumerate(floors):
-        for number, room in enumerate(rooms):
-            for claim in room:
-                if claim in claims:
-                    wrong.append(f"{claim} is claimed twice, by {names[claims[claim][0]]} and {name}")
-                claims[claim] = (height, number)
-                if not claim.endswith("/") and not (headers / claim).is_file():
-                    wrong.append(f"floor {name} claims {claim}, which does not exist")
+    names, claims, whole = [], {}, {}  # of each height; claim → (height, room); folder → its floor
+    for name, parts in floors:
+        for rooms in parts:
+            for number, room in enumerate(rooms):
+                for claim in room:
+                    if claim in claims:
+                        wrong.append(f"{claim} is claimed twice, by {names[claims[claim][0]]} and {name}")
+                    claims[claim] = (len(names), number)
+                    if not (headers / claim).exists():
+                        wrong.append(f"floor {name} claims {claim}, which does not exist")
+                    folder = claim.split("/")[0]
+                    if "/" in claim and whole.setdefault(folder, name) != name:
+                        wrong.append(f"{claim}: {folder}/ is a floor, {whole[folder]}; a part of it stands on {name}")
+            names.append(name)
 
     files = sorted(str(f.relative_to(headers)) for f in headers.rglob("*") if f.suffix in (".hpp", ".h", ".cuh"))
     includes = {f: [] for f in files}
@@ -103,6 +108,8 @@ def check(root):
             wrong.append(f"exceptions.txt: {f} -> {target} is not needed any more: delete the line")
         if not reason:
             wrong.append(f"exceptions.txt: {f} -> {target} has no reason")
+    if len(exceptions) > most_exceptions:
+        wrong.append(f"exceptions.txt: {len(exceptions)} includes go up, where {most_exceptions} may")
     wrong += cycles({f: {owner.get(t, t) for _, t in includes[f] if t in includes} for f in files}, owner)
     return wrong, f"{len(files)} files on {len(floors)} floors, {arrows} includes, {len(exceptions)} exceptions"
 
@@ -133,9 +140,9 @@ def cycles(graph, owner):
 
 def table(floors):
     rows = ["| floor | folders and files |", "|---|---|"]
-    for name, rooms in reversed(floors):
-        rooms_text = r' \| '.join(' '.join(f'`{c}`' for c in room) for room in rooms)
-        rows.append(f'| {name} | {rooms_text} |')
+    for name, parts in reversed(floors):
+        parts_text = ' < '.join(r' \| '.join(' '.join(f'`{c}`' for c in room) for room in rooms) for rooms in parts)
+        rows.append(f'| {name} | {parts_text} |')
     return "\n".join(rows)
 
 
@@ -154,10 +161,16 @@ def self_test():
         ("no reason", {"mid/y/y.hpp": ["mid/x/x.hpp"]}, floors, "mid/y/y.hpp -> mid/x/x.hpp:", "mid/y/y.hpp -> mid/x/x.hpp has no reason"),
         ("not needed", {}, floors, "mid/y/y.hpp -> mid/x/x.hpp: once", "mid/y/y.hpp -> mid/x/x.hpp is not needed any more"),
         ("an exception of what is allowed", {}, floors, "top.hpp -> mid/x/x.hpp: why not", "top.hpp -> mid/x/x.hpp is not needed any more"),
+        ("too many exceptions", {f"base/{n}.hpp": ["top.hpp"] for n in range(7)}, floors, "".join(f"base/{n}.hpp -> top.hpp: why not\n" for n in range(7)),
+         "exceptions.txt: 7 includes go up, where 6 may"),
         ("unclaimed", {"new/z.hpp": []}, floors, "", "new/z.hpp: no floor claims it"),
         ("claims nothing", {}, floors + "roof: roof.hpp\n", "", "floor roof claims roof.hpp, which does not exist"),
+        ("a folder on two floors", {"mid/z.hpp": []}, floors + "roof: mid/z.hpp\n", "", "mid/z.hpp: mid/ is a floor, mid; a part of it stands on roof"),
+        ("floors within a folder", {"mid/z.hpp": ["mid/x/x.hpp"]}, floors.replace("mid/y/", "mid/y/ < mid/"), "", None),
+        ("up, within a folder", {"mid/z.hpp": [], "mid/x/x.hpp": ["mid/z.hpp", "impl/x.hpp"]}, floors.replace("mid/y/", "mid/y/ < mid/"), "",
+         "mid/x/x.hpp:1 includes mid/z.hpp, an arrow up: mid -> mid"),
         ("twice", {}, floors + "roof: top.hpp\n", "", "top.hpp is claimed twice, by top and roof"),
-        ("a file before its folder", {"mid/x/low.hpp": [], "base/a.hpp": ["mid/x/low.hpp"]}, floors.replace("base/", "base/ mid/x/low.hpp"), "", None),
+        ("a file before its folder", {"mid/x/low.hpp": [], "mid/y/y.hpp": ["mid/x/low.hpp"]}, floors.replace("mid: ", "mid: mid/x/low.hpp < "), "", None),
         ("cycle", {"base/a.hpp": ["base/b.hpp"], "base/b.hpp": ["base/a.hpp"]}, floors, "", "a cycle of includes: base/a.hpp -> base/b.hpp -> base/a.hpp"),
         ("impl of nothing", {"impl/z.hpp": []}, floors, "", "impl/z.hpp is included by no header"),
         ("not compiled", {"src.hpp": ["base/a.hpp"]}, floors.replace("top.hpp", "top.hpp src.hpp"), "", "src.hpp does not include impl/x.hpp"),

@@ -5,10 +5,10 @@
 // records: a message, whose checksums are right, or bytes as they are.
 #include "fuzz.hpp"
 
-#include "herring/base/name_lookup.hpp"
 #include "herring/ensemble/dialler_core.hpp"
 #include "herring/ensemble/door_core.hpp"
 #include "herring/ensemble/messages.hpp"
+#include "herring/machine/name_lookup.hpp"
 
 #include <chrono>
 #include <string>

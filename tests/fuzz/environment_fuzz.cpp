@@ -4,10 +4,10 @@
 // Input: entries of an environment, a zero behind each; `=` in place of a number's name stands for the variables below.
 #include "fuzz.hpp"
 
-#include "herring/base/free_memory.hpp"
-#include "herring/control/environment.hpp"
 #include "herring/control/timeouts.hpp"
 #include "herring/engine/agreement.hpp"
+#include "herring/join/environment.hpp"
+#include "herring/machine/free_memory.hpp"
 
 #include <chrono>
 #include <iterator>

@@ -6,8 +6,8 @@
 // it how many bytes are sent at once.
 #include "fuzz.hpp"
 
-#include "herring/base/name_lookup.hpp"
 #include "herring/control/rendezvous/rendezvous.hpp"
+#include "herring/machine/name_lookup.hpp"
 #include "herring/world.hpp"
 
 #include <algorithm>

@@ -5,7 +5,7 @@
 // bytes as they are; behind it how many bytes the socket is given at once.
 #include "fuzz.hpp"
 
-#include "herring/base/address.hpp"
+#include "herring/machine/address.hpp"
 #include "herring/transport/tcp/inbox.hpp"
 #include "herring/transport/tcp/link.hpp"
 

@@ -10,7 +10,7 @@
 #include "herring/control/wire/limits.hpp"
 #include "herring/control/wire/messages.hpp"
 #include "herring/engine/command.hpp"
-#include "herring/plan/topology.hpp"
+#include "herring/model/topology.hpp"
 
 #include <algorithm>
 #include <cstring>

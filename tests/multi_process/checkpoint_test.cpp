@@ -8,6 +8,7 @@
 #include "herring/lazy_reducer.hpp"
 #include "herring/optimizer/adamw.hpp"
 #include "herring/sync/every.hpp"
+#include "herring/training.hpp"
 #include "herring/transport/inproc.hpp"
 #include "herring/transport/tcp.hpp"
 

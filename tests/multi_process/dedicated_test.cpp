@@ -9,6 +9,7 @@
 #include "herring/intra_node/shared_memory.hpp"
 #include "herring/join.hpp"
 #include "herring/optimizer/adamw.hpp"
+#include "herring/training.hpp"
 #include "herring/transport/tcp.hpp"
 
 #include <algorithm>

@@ -13,6 +13,7 @@
 #include "herring/optimizer/adamw.hpp"
 #include "herring/optimizer/sgd.hpp"
 #include "herring/session/saved_in_gaps.hpp"
+#include "herring/training.hpp"
 #include "herring/transport/tcp.hpp"
 
 #include <chrono>

@@ -4,8 +4,8 @@
 
 #include "doctest/doctest.h"
 #include "free_port.hpp"
-#include "herring/control/join_as.hpp"
 #include "herring/herring.hpp"
+#include "herring/join/join_as.hpp"
 #include "herring/launch.hpp"
 #include "herring/transport/sealed.hpp"
 #include "herring/transport/tcp.hpp"

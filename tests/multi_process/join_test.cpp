@@ -5,7 +5,7 @@
 #include "control_peer.hpp"
 #include "doctest/doctest.h"
 #include "free_port.hpp"
-#include "herring/control/join_as.hpp"
+#include "herring/join/join_as.hpp"
 #include "herring/launch.hpp"
 
 #include <algorithm>

@@ -23,9 +23,9 @@
 #include <sys/wait.h>
 
 #include "doctest/doctest.h"
-#include "herring/base/local_socket.hpp"
 #include "herring/control/memory_check.hpp"
 #include "herring/launch.hpp"
+#include "herring/machine/local_socket.hpp"
 #include "sanitizers.hpp"
 
 using herring::errc;

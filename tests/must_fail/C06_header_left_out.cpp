@@ -3,6 +3,7 @@
 #include "herring/herring.hpp"
 
 #include "herring/optimizer/adamw.hpp"
+#include "herring/training.hpp"
 #include "herring/transport/tcp.hpp"
 
 #ifdef HERRING_TWIN

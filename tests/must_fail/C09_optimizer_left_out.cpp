@@ -5,6 +5,7 @@
 #include "herring/gap_checkpoint.hpp"
 #include "herring/optimizer/adamw.hpp"
 #include "herring/progress/thread.hpp"
+#include "herring/training.hpp"
 #include "herring/transport/tcp.hpp"
 
 #ifdef HERRING_TWIN

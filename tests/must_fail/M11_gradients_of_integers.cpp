@@ -3,6 +3,7 @@
 #include "herring/herring.hpp"
 #include "herring/intra_node/shared_memory.hpp"
 #include "herring/optimizer/adamw.hpp"
+#include "herring/training.hpp"
 #include "herring/transport/inproc.hpp"
 
 namespace optimizer = herring::optimizer;

@@ -3,6 +3,7 @@
 #include "herring/herring.hpp"
 #include "herring/lazy_reducer.hpp"
 #include "herring/optimizer/nesterov.hpp"
+#include "herring/training.hpp"
 #include "herring/transport/inproc.hpp"
 
 #ifndef HERRING_TWIN

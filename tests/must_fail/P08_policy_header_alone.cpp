@@ -3,7 +3,7 @@
 #include "herring/policy.hpp"
 
 #ifdef HERRING_TWIN
-#include "herring/policy/defaults.hpp"
+#include "herring/session/defaults.hpp"
 #endif
 
 struct line {

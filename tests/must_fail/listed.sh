@@ -6,7 +6,7 @@ cd "$(dirname "$0")/../.." || exit 1
 in_headers=$(grep -rhE --include='*.hpp' --include='*.cuh' '"\[HRG-[A-Z][0-9]{2}\]' include | grep -oE 'HRG-[A-Z][0-9]{2}' | sort -u)
 in_docs=$(grep -oE '^#### HRG-[A-Z][0-9]{2}' docs/errors.md | cut -c6- | sort)
 in_cases=$(find tests/must_fail -name '*.cpp' -printf '%f\n' | grep -oE '^[A-Z][0-9]{2}_' | sed 's/^/HRG-/; s/_$//' | sort -u)
-codes=$(sed -n '/^enum class errc/,/^};/p' include/herring/error.hpp | grep -oE '^    [a-z_]+' | tr -d ' ' | grep -vx ok | sort)
+codes=$(sed -n '/^enum class errc/,/^};/p' include/herring/base/error.hpp | grep -oE '^    [a-z_]+' | tr -d ' ' | grep -vx ok | sort)
 codes_in_docs=$(grep -oE '^\| `[a-z_]+` \|' docs/errors.md | tr -d '|` ' | sort)
 result=0
 compare() { # name of a, a, name of b, b

@@ -8,7 +8,7 @@
 #define HERRING_TESTS_MUST_FAIL_PRELUDE_HPP
 
 #include "herring/policy.hpp"
-#include "herring/policy/defaults.hpp"
+#include "herring/session/defaults.hpp"
 
 /// A pack as a user names it.
 template <class T, class... Policies> using pack = herring::resolve_t<T, Policies...>;

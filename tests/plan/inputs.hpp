@@ -3,8 +3,8 @@
 #ifndef HERRING_TESTS_PLAN_INPUTS_HPP
 #define HERRING_TESTS_PLAN_INPUTS_HPP
 
+#include "herring/base/units.hpp"
 #include "herring/plan/plan.hpp"
-#include "herring/units.hpp"
 
 #include <cstddef>
 #include <random>

@@ -6,6 +6,7 @@
 
 #include "checkpoint_files.hpp"
 #include "herring/optimizer/momentum.hpp"
+#include "herring/training.hpp"
 #include "herring/transport/inproc.hpp"
 
 #include <algorithm>

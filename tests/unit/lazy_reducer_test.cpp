@@ -11,6 +11,7 @@
 #include "herring/progress/thread.hpp"
 #include "herring/sync/diloco.hpp"
 #include "herring/sync/selective.hpp"
+#include "herring/training.hpp"
 #include "herring/transport/inproc.hpp"
 #include "herring/transport/tcp.hpp"
 #include "herring/update/sum.hpp"

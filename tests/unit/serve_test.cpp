@@ -13,6 +13,7 @@
 #include "herring/optimizer/clipped.hpp"
 #include "herring/optimizer/on_nonfinite.hpp"
 #include "herring/optimizer/sgd.hpp"
+#include "herring/training.hpp"
 #include "herring/transport/inproc.hpp"
 
 #include <algorithm>

@@ -12,6 +12,7 @@
 #include <herring/optimizer/clipped.hpp>
 #include <herring/optimizer/lamb.hpp>
 #include <herring/serve.hpp>
+#include <herring/training.hpp>
 #include <herring/transport/inproc.hpp>
 
 #include <cstddef>

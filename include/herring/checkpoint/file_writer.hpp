@@ -4,12 +4,12 @@
 #define HERRING_CHECKPOINT_FILE_WRITER_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/base/descriptor.hpp"
 #include "herring/base/fixed_array.hpp"
 #include "herring/checkpoint/file_table.hpp"
 #include "herring/checkpoint/folder.hpp"
 #include "herring/checkpoint/manifest.hpp"
 #include "herring/checkpoint/tensor_memory.hpp"
+#include "herring/machine/descriptor.hpp"
 
 #include <cstddef>
 #include <span>

@@ -4,10 +4,10 @@
 #define HERRING_CHECKPOINT_FOLDER_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/base/descriptor.hpp"
+#include "herring/base/error.hpp"
 #include "herring/base/text.hpp"
 #include "herring/checkpoint/manifest.hpp"
-#include "herring/error.hpp"
+#include "herring/machine/descriptor.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -4,9 +4,9 @@
 #define HERRING_COLLECTIVES_ALL_GATHER_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/base/time.hpp"
 #include "herring/collectives/door.hpp"
 #include "herring/engine/operations/all_gather.hpp"
+#include "herring/machine/time.hpp"
 
 #include <chrono>
 #include <span>

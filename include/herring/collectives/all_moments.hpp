@@ -4,10 +4,10 @@
 #define HERRING_COLLECTIVES_ALL_MOMENTS_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/base/time.hpp"
 #include "herring/collectives/door.hpp"
 #include "herring/engine/operations/moments.hpp"
 #include "herring/kernel/lanes.hpp"
+#include "herring/machine/time.hpp"
 #include "herring/update/max.hpp"
 #include "herring/update/moments.hpp"
 

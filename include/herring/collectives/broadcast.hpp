@@ -4,9 +4,9 @@
 #define HERRING_COLLECTIVES_BROADCAST_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/base/time.hpp"
 #include "herring/collectives/door.hpp"
 #include "herring/engine/operations/broadcast.hpp"
+#include "herring/machine/time.hpp"
 
 #include <chrono>
 #include <span>

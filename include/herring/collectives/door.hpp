@@ -4,10 +4,10 @@
 #define HERRING_COLLECTIVES_DOOR_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/base/time.hpp"
-#include "herring/error.hpp"
-#include "herring/policy.hpp"
-#include "herring/range.hpp"
+#include "herring/base/error.hpp"
+#include "herring/machine/time.hpp"
+#include "herring/model/range.hpp"
+#include "herring/policy/policy.hpp"
 #include "herring/reducer.hpp"
 #include "herring/step/call_forms.hpp"
 #include "herring/step/collective.hpp"

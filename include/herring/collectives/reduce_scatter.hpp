@@ -4,8 +4,8 @@
 #define HERRING_COLLECTIVES_REDUCE_SCATTER_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/base/time.hpp"
 #include "herring/collectives/door.hpp"
+#include "herring/machine/time.hpp"
 
 #include <chrono>
 #include <span>

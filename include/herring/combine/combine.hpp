@@ -10,8 +10,8 @@
 
 #include "herring/base/config.hpp"
 #include "herring/combine/space.hpp"
-#include "herring/element.hpp"
-#include "herring/policy.hpp"
+#include "herring/model/element.hpp"
+#include "herring/policy/policy.hpp"
 
 namespace HERRING_NAMESPACE {
 

@@ -5,10 +5,10 @@
 
 #include "herring/base/byte_buffer.hpp"
 #include "herring/base/config.hpp"
+#include "herring/base/error.hpp"
 #include "herring/control/control.hpp"
+#include "herring/control/gather_result.hpp"
 #include "herring/control/wire/messages.hpp"
-#include "herring/error.hpp"
-#include "herring/gather_result.hpp"
 
 #include <cstddef>
 #include <exception>

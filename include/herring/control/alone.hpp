@@ -4,11 +4,11 @@
 #define HERRING_CONTROL_ALONE_HPP
 
 #include "herring/base/config.hpp"
+#include "herring/base/error.hpp"
 #include "herring/base/fixed_array.hpp"
 #include "herring/control/control.hpp"
-#include "herring/control/failure/failure_handler.hpp"
-#include "herring/error.hpp"
-#include "herring/gather_result.hpp"
+#include "herring/control/gather_result.hpp"
+#include "herring/model/failure_handler.hpp"
 
 #include <atomic>
 #include <cstddef>

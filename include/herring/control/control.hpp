@@ -4,11 +4,11 @@
 #define HERRING_CONTROL_CONTROL_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/base/time.hpp"
+#include "herring/base/error.hpp"
 #include "herring/control/failure/deadlock.hpp"
 #include "herring/control/failure/wait_graph.hpp"
-#include "herring/error.hpp"
-#include "herring/gather_result.hpp"
+#include "herring/control/gather_result.hpp"
+#include "herring/machine/time.hpp"
 
 #include <atomic>
 #include <chrono>

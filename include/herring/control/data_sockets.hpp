@@ -4,8 +4,8 @@
 #define HERRING_CONTROL_DATA_SOCKETS_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/base/monitor.hpp"
-#include "herring/base/time.hpp"
+#include "herring/machine/monitor.hpp"
+#include "herring/machine/time.hpp"
 
 #include <atomic>
 #include <chrono>

@@ -6,7 +6,7 @@
 #include "herring/base/config.hpp"
 #include "herring/control/control.hpp"
 #include "herring/control/failure/wait_graph.hpp"
-#include "herring/failure_detector_options.hpp"
+#include "herring/model/failure_detector_options.hpp"
 
 #include <atomic>
 #include <cstdint>

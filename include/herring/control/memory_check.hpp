@@ -4,8 +4,8 @@
 #define HERRING_CONTROL_MEMORY_CHECK_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/error.hpp"
-#include "herring/world.hpp"
+#include "herring/base/error.hpp"
+#include "herring/control/world.hpp"
 
 #include <cstddef>
 #include <span>
@@ -16,7 +16,7 @@ namespace HERRING_NAMESPACE::detail {
 /// Below this much nobody asks: reading the limits takes longer than small reducers take to be made.
 inline constexpr std::size_t memory_worth_asking_for = std::size_t{16} << 20;
 
-struct memory_need; // base/free_memory.hpp
+struct memory_need; // machine/free_memory.hpp
 
 /// The failure of the first rank that is short of memory, in the words of rank `me`; without a code where there is none.
 HERRING_SEPARABLE failure memory_failure(std::span<memory_need const> all, int me, std::string_view operation,

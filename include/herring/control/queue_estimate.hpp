@@ -4,8 +4,8 @@
 #define HERRING_CONTROL_QUEUE_ESTIMATE_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/base/time.hpp"
 #include "herring/control/data_sockets.hpp"
+#include "herring/machine/time.hpp"
 
 #include <algorithm>
 #include <chrono>

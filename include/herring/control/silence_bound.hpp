@@ -4,9 +4,9 @@
 #define HERRING_CONTROL_SILENCE_BOUND_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/base/time.hpp"
 #include "herring/control/data_sockets.hpp"
-#include "herring/failure_detector_options.hpp"
+#include "herring/machine/time.hpp"
+#include "herring/model/failure_detector_options.hpp"
 
 #include <algorithm>
 #include <chrono>

@@ -4,10 +4,10 @@
 #define HERRING_CONTROL_TIMEOUTS_HPP
 
 #include "herring/base/config.hpp"
+#include "herring/base/error.hpp"
 #include "herring/control/control.hpp"
 #include "herring/control/variables.hpp"
 #include "herring/control/world_times.hpp"
-#include "herring/error.hpp"
 
 #include <chrono>
 #include <cstddef>

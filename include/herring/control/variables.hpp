@@ -4,8 +4,8 @@
 #define HERRING_CONTROL_VARIABLES_HPP
 
 #include "herring/base/config.hpp"
+#include "herring/base/error.hpp"
 #include "herring/base/text.hpp"
-#include "herring/error.hpp"
 
 #include <initializer_list>
 #include <string_view>

@@ -3,22 +3,22 @@
 #ifndef HERRING_CONTROL_WORLD_STATE_HPP
 #define HERRING_CONTROL_WORLD_STATE_HPP
 
-#include "herring/base/blocked_threads.hpp"
 #include "herring/base/config.hpp"
+#include "herring/base/error.hpp"
 #include "herring/base/fixed_array.hpp"
-#include "herring/base/forks.hpp"
-#include "herring/base/identity.hpp"
-#include "herring/base/monitor.hpp"
 #include "herring/control/control.hpp"
 #include "herring/control/data_sockets.hpp"
 #include "herring/control/failure/deadlock.hpp"
-#include "herring/control/failure/failure_handler.hpp"
 #include "herring/control/failure_detector.hpp"
+#include "herring/control/gather_result.hpp"
 #include "herring/control/world_times.hpp"
 #include "herring/crypto/secret_key.hpp"
-#include "herring/error.hpp"
-#include "herring/gather_result.hpp"
-#include "herring/plan/topology.hpp"
+#include "herring/machine/blocked_threads.hpp"
+#include "herring/machine/forks.hpp"
+#include "herring/machine/identity.hpp"
+#include "herring/machine/monitor.hpp"
+#include "herring/model/failure_handler.hpp"
+#include "herring/model/topology.hpp"
 
 #include <atomic>
 #include <chrono>

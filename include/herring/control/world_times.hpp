@@ -4,7 +4,7 @@
 #define HERRING_CONTROL_WORLD_TIMES_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/failure_detector_options.hpp"
+#include "herring/model/failure_detector_options.hpp"
 
 #include <algorithm>
 #include <chrono>

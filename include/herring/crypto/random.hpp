@@ -4,8 +4,8 @@
 #define HERRING_CRYPTO_RANDOM_HPP
 
 #include "herring/base/config.hpp"
+#include "herring/base/error.hpp"
 #include "herring/crypto/secret_key.hpp"
-#include "herring/error.hpp"
 
 #include <array>
 #include <cerrno>

@@ -5,10 +5,10 @@
 
 #include "herring/base/config.hpp"
 #include "herring/base/text.hpp"
-#include "herring/layout.hpp"
+#include "herring/control/world.hpp"
+#include "herring/model/layout.hpp"
 #include "herring/plan/plan.hpp"
-#include "herring/policy.hpp"
-#include "herring/world.hpp"
+#include "herring/policy/policy.hpp"
 
 #include <chrono>
 #include <initializer_list>

@@ -4,10 +4,10 @@
 #define HERRING_ENGINE_DEVICE_MEMORY_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/base/time.hpp"
+#include "herring/base/error.hpp"
 #include "herring/engine/ledger.hpp"
 #include "herring/engine/node_memory.hpp"
-#include "herring/error.hpp"
+#include "herring/machine/time.hpp"
 #include "herring/trace/trace.hpp"
 
 #include <atomic>

@@ -4,8 +4,8 @@
 #define HERRING_ENGINE_EXECUTION_HPP
 
 #include "herring/base/config.hpp"
+#include "herring/model/range.hpp"
 #include "herring/plan/plan.hpp"
-#include "herring/range.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -4,7 +4,7 @@
 #define HERRING_ENGINE_FAILURE_STATE_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/error.hpp"
+#include "herring/base/error.hpp"
 
 #include <atomic>
 

@@ -6,9 +6,9 @@
 #include "herring/base/config.hpp"
 #include "herring/base/fixed_array.hpp"
 #include "herring/engine/execution.hpp"
+#include "herring/model/roles.hpp"
+#include "herring/model/topology.hpp"
 #include "herring/plan/plan.hpp"
-#include "herring/plan/roles.hpp"
-#include "herring/plan/topology.hpp"
 
 #include <cstddef>
 #include <cstdint>

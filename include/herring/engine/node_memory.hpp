@@ -4,9 +4,9 @@
 #define HERRING_ENGINE_NODE_MEMORY_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/base/time.hpp"
+#include "herring/base/error.hpp"
 #include "herring/engine/ledger.hpp"
-#include "herring/error.hpp"
+#include "herring/machine/time.hpp"
 
 #include <cstdint>
 #include <span>

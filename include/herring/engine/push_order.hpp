@@ -5,8 +5,8 @@
 
 #include "herring/base/config.hpp"
 #include "herring/engine/execution.hpp"
+#include "herring/model/roles.hpp"
 #include "herring/plan/plan.hpp"
-#include "herring/plan/roles.hpp"
 
 #include <cstdint>
 

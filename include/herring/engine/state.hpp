@@ -4,6 +4,7 @@
 #define HERRING_ENGINE_STATE_HPP
 
 #include "herring/base/config.hpp"
+#include "herring/base/error.hpp"
 #include "herring/base/fixed_array.hpp"
 #include "herring/engine/counters.hpp"
 #include "herring/engine/execution.hpp"
@@ -13,7 +14,6 @@
 #include "herring/engine/neighbours.hpp"
 #include "herring/engine/operation.hpp"
 #include "herring/engine/window.hpp"
-#include "herring/error.hpp"
 #include "herring/kernel/fetch_copy.hpp"
 #include "herring/plan/plan.hpp"
 

@@ -4,7 +4,7 @@
 #define HERRING_ENSEMBLE_ASIO_READINESS_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/error.hpp"
+#include "herring/base/error.hpp"
 #include "herring/transport/tcp/boost_asio.hpp"
 
 #include <cerrno>

@@ -4,10 +4,10 @@
 #define HERRING_ENSEMBLE_ASK_CHECK_HPP
 
 #include "herring/base/config.hpp"
+#include "herring/base/error.hpp"
 #include "herring/base/text.hpp"
+#include "herring/ensemble/member_set.hpp"
 #include "herring/ensemble/options.hpp"
-#include "herring/error.hpp"
-#include "herring/member_set.hpp"
 
 #include <chrono>
 #include <cstddef>

@@ -6,13 +6,13 @@
 #include "herring/base/byte_buffer.hpp"
 #include "herring/base/config.hpp"
 #include "herring/base/crc32c.hpp"
-#include "herring/base/descriptor.hpp"
-#include "herring/base/local_socket.hpp"
 #include "herring/base/text.hpp"
 #include "herring/control/wire/frame.hpp"
 #include "herring/control/wire/message_keys.hpp"
 #include "herring/crypto/sha256.hpp"
 #include "herring/ensemble/messages.hpp"
+#include "herring/machine/descriptor.hpp"
+#include "herring/machine/local_socket.hpp"
 
 #include <algorithm>
 #include <cerrno>

@@ -4,12 +4,12 @@
 #define HERRING_ENSEMBLE_CONTROL_SINKS_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/base/descriptor.hpp"
+#include "herring/base/error.hpp"
 #include "herring/ensemble/admission_refusal.hpp"
 #include "herring/ensemble/control_options.hpp"
 #include "herring/ensemble/ids.hpp"
 #include "herring/ensemble/lane_ends.hpp"
-#include "herring/error.hpp"
+#include "herring/machine/descriptor.hpp"
 
 #include <concepts>
 #include <cstddef>

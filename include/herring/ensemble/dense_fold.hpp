@@ -12,11 +12,11 @@
 
 #include "herring/base/config.hpp"
 #include "herring/combine/combine.hpp"
-#include "herring/element.hpp"
 #include "herring/ensemble/dense_traits.hpp"
 #include "herring/ensemble/row_head.hpp"
 #include "herring/kernel/exponential.hpp"
 #include "herring/kernel/rows.hpp"
+#include "herring/model/element.hpp"
 #include "herring/outputs/outputs.hpp"
 #include "herring/wire/wire.hpp"
 

@@ -12,9 +12,9 @@
 #include "herring/base/config.hpp"
 #include "herring/base/round_up.hpp"
 #include "herring/combine/combine.hpp"
-#include "herring/element.hpp"
 #include "herring/ensemble/row_head.hpp"
 #include "herring/kernel/rows.hpp"
+#include "herring/model/element.hpp"
 #include "herring/outputs/outputs.hpp"
 #include "herring/wire/wire.hpp"
 

@@ -4,7 +4,7 @@
 #define HERRING_ENSEMBLE_DIAL_PAUSE_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/base/identity.hpp"
+#include "herring/machine/identity.hpp"
 
 #include <algorithm>
 #include <chrono>

@@ -3,13 +3,9 @@
 #ifndef HERRING_ENSEMBLE_DIAL_TARGET_HPP
 #define HERRING_ENSEMBLE_DIAL_TARGET_HPP
 
-#include "herring/base/address.hpp"
 #include "herring/base/byte_buffer.hpp"
 #include "herring/base/config.hpp"
-#include "herring/base/descriptor.hpp"
 #include "herring/base/fixed_array.hpp"
-#include "herring/base/name_lookup.hpp"
-#include "herring/base/time.hpp"
 #include "herring/control/wire/messages.hpp"
 #include "herring/crypto/secret.hpp"
 #include "herring/crypto/secret_key.hpp"
@@ -17,6 +13,10 @@
 #include "herring/ensemble/control_link.hpp"
 #include "herring/ensemble/messages.hpp"
 #include "herring/ensemble/unverified_refusal.hpp"
+#include "herring/machine/address.hpp"
+#include "herring/machine/descriptor.hpp"
+#include "herring/machine/name_lookup.hpp"
+#include "herring/machine/time.hpp"
 
 #include <cstddef>
 #include <cstdint>

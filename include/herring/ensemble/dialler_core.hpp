@@ -3,12 +3,7 @@
 #ifndef HERRING_ENSEMBLE_DIALLER_CORE_HPP
 #define HERRING_ENSEMBLE_DIALLER_CORE_HPP
 
-#include "herring/base/address.hpp"
 #include "herring/base/config.hpp"
-#include "herring/base/descriptor.hpp"
-#include "herring/base/identity.hpp"
-#include "herring/base/monitor.hpp"
-#include "herring/base/time.hpp"
 #include "herring/control/failure/stall_detector.hpp"
 #include "herring/control/rendezvous/event_thread.hpp"
 #include "herring/crypto/secret.hpp"
@@ -20,6 +15,11 @@
 #include "herring/ensemble/incarnation.hpp"
 #include "herring/ensemble/messages.hpp"
 #include "herring/ensemble/shape.hpp"
+#include "herring/machine/address.hpp"
+#include "herring/machine/descriptor.hpp"
+#include "herring/machine/identity.hpp"
+#include "herring/machine/monitor.hpp"
+#include "herring/machine/time.hpp"
 
 #include <chrono>
 #include <cstddef>

@@ -4,9 +4,9 @@
 #define HERRING_ENSEMBLE_DIALLER_NOTICE_HPP
 
 #include "herring/base/config.hpp"
+#include "herring/base/error.hpp"
 #include "herring/ensemble/control_options.hpp"
 #include "herring/ensemble/lane_ends.hpp"
-#include "herring/error.hpp"
 
 #include <cstddef>
 #include <string>

@@ -4,9 +4,6 @@
 #define HERRING_ENSEMBLE_DOOR_CORE_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/base/identity.hpp"
-#include "herring/base/monitor.hpp"
-#include "herring/base/time.hpp"
 #include "herring/control/failure/stall_detector.hpp"
 #include "herring/control/rendezvous/event_thread.hpp"
 #include "herring/control/wire/messages.hpp"
@@ -26,6 +23,9 @@
 #include "herring/ensemble/messages.hpp"
 #include "herring/ensemble/notice_rate.hpp"
 #include "herring/ensemble/shape.hpp"
+#include "herring/machine/identity.hpp"
+#include "herring/machine/monitor.hpp"
+#include "herring/machine/time.hpp"
 
 #include <chrono>
 #include <cstddef>

@@ -3,18 +3,18 @@
 #ifndef HERRING_ENSEMBLE_DOOR_LISTENERS_HPP
 #define HERRING_ENSEMBLE_DOOR_LISTENERS_HPP
 
-#include "herring/base/address.hpp"
 #include "herring/base/config.hpp"
-#include "herring/base/descriptor.hpp"
-#include "herring/base/local_socket.hpp"
-#include "herring/base/name_lookup.hpp"
-#include "herring/base/time.hpp"
+#include "herring/base/error.hpp"
 #include "herring/control/control.hpp"
-#include "herring/control/environment.hpp"
 #include "herring/control/rendezvous/event_thread.hpp"
 #include "herring/crypto/random.hpp"
 #include "herring/ensemble/door_roster.hpp"
-#include "herring/error.hpp"
+#include "herring/join/environment.hpp"
+#include "herring/machine/address.hpp"
+#include "herring/machine/descriptor.hpp"
+#include "herring/machine/local_socket.hpp"
+#include "herring/machine/name_lookup.hpp"
+#include "herring/machine/time.hpp"
 
 #include <cerrno>
 #include <chrono>

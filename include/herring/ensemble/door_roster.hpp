@@ -4,14 +4,14 @@
 #define HERRING_ENSEMBLE_DOOR_ROSTER_HPP
 
 #include "herring/base/config.hpp"
+#include "herring/base/error.hpp"
 #include "herring/base/text.hpp"
 #include "herring/ensemble/admission_refusal.hpp"
 #include "herring/ensemble/ids.hpp"
 #include "herring/ensemble/lane_ends.hpp"
+#include "herring/ensemble/member_set.hpp"
 #include "herring/ensemble/messages.hpp"
 #include "herring/ensemble/shape.hpp"
-#include "herring/error.hpp"
-#include "herring/member_set.hpp"
 
 #include <algorithm>
 #include <cstddef>

@@ -4,7 +4,7 @@
 #define HERRING_ENSEMBLE_DOORBELL_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/base/descriptor.hpp"
+#include "herring/machine/descriptor.hpp"
 
 #include <atomic>
 #include <cerrno>

@@ -4,14 +4,14 @@
 #define HERRING_ENSEMBLE_FRONTEND_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/base/forks.hpp"
-#include "herring/base/whole_file.hpp"
+#include "herring/base/error.hpp"
 #include "herring/ensemble/answer.hpp"
 #include "herring/ensemble/counters.hpp"
 #include "herring/ensemble/options.hpp"
 #include "herring/ensemble/outcome.hpp"
 #include "herring/ensemble/prometheus.hpp"
-#include "herring/error.hpp"
+#include "herring/machine/forks.hpp"
+#include "herring/machine/whole_file.hpp"
 
 #include <algorithm>
 #include <chrono>

@@ -4,7 +4,7 @@
 #define HERRING_ENSEMBLE_FRONTEND_CORE_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/base/forks.hpp"
+#include "herring/base/error.hpp"
 #include "herring/crypto/secret.hpp"
 #include "herring/ensemble/admission_refusal.hpp"
 #include "herring/ensemble/ask_check.hpp"
@@ -18,12 +18,12 @@
 #include "herring/ensemble/hedging.hpp"
 #include "herring/ensemble/ids.hpp"
 #include "herring/ensemble/lane_ends.hpp"
+#include "herring/ensemble/member_set.hpp"
 #include "herring/ensemble/options.hpp"
 #include "herring/ensemble/outcome.hpp"
 #include "herring/ensemble/requests_in_flight.hpp"
 #include "herring/ensemble/shape.hpp"
-#include "herring/error.hpp"
-#include "herring/member_set.hpp"
+#include "herring/machine/forks.hpp"
 #include "herring/quorum/quorum.hpp"
 
 #include <chrono>

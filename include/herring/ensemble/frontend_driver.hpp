@@ -4,13 +4,13 @@
 #define HERRING_ENSEMBLE_FRONTEND_DRIVER_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/base/cpu_pause.hpp"
-#include "herring/base/futex.hpp"
 #include "herring/ensemble/cores.hpp"
 #include "herring/ensemble/ids.hpp"
 #include "herring/ensemble/outcome.hpp"
 #include "herring/ensemble/requests_in_flight.hpp"
 #include "herring/ensemble/wait_set.hpp"
+#include "herring/machine/cpu_pause.hpp"
+#include "herring/machine/futex.hpp"
 #include "herring/waiting/waiting.hpp"
 
 #include <atomic>

@@ -4,8 +4,6 @@
 #define HERRING_ENSEMBLE_FRONTEND_ENGINE_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/base/futex.hpp"
-#include "herring/base/time.hpp"
 #include "herring/ensemble/ask_check.hpp"
 #include "herring/ensemble/early_rows.hpp"
 #include "herring/ensemble/frontend_links.hpp"
@@ -13,12 +11,14 @@
 #include "herring/ensemble/ids.hpp"
 #include "herring/ensemble/landed_rows.hpp"
 #include "herring/ensemble/link.hpp"
+#include "herring/ensemble/member_set.hpp"
 #include "herring/ensemble/options.hpp"
 #include "herring/ensemble/outcome.hpp"
 #include "herring/ensemble/request_table.hpp"
 #include "herring/ensemble/requests_in_flight.hpp"
 #include "herring/ensemble/wait_set.hpp"
-#include "herring/member_set.hpp"
+#include "herring/machine/futex.hpp"
+#include "herring/machine/time.hpp"
 
 #include <algorithm>
 #include <atomic>

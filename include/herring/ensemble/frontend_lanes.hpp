@@ -4,7 +4,7 @@
 #define HERRING_ENSEMBLE_FRONTEND_LANES_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/base/descriptor.hpp"
+#include "herring/base/error.hpp"
 #include "herring/base/manual_lifetime.hpp"
 #include "herring/ensemble/ids.hpp"
 #include "herring/ensemble/lane_ends.hpp"
@@ -12,7 +12,7 @@
 #include "herring/ensemble/request_region.hpp"
 #include "herring/ensemble/shared_lane.hpp"
 #include "herring/ensemble/tcp_lane.hpp"
-#include "herring/error.hpp"
+#include "herring/machine/descriptor.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -4,6 +4,7 @@
 #define HERRING_ENSEMBLE_FRONTEND_MEMBERS_HPP
 
 #include "herring/base/config.hpp"
+#include "herring/base/error.hpp"
 #include "herring/base/fixed_array.hpp"
 #include "herring/ensemble/admission_refusal.hpp"
 #include "herring/ensemble/change.hpp"
@@ -11,9 +12,8 @@
 #include "herring/ensemble/frontend_lock.hpp"
 #include "herring/ensemble/ids.hpp"
 #include "herring/ensemble/lane_ends.hpp"
+#include "herring/ensemble/member_set.hpp"
 #include "herring/ensemble/options.hpp"
-#include "herring/error.hpp"
-#include "herring/member_set.hpp"
 
 #include <atomic>
 #include <cstddef>

@@ -5,10 +5,10 @@
 
 #include "herring/base/byte_buffer.hpp"
 #include "herring/base/config.hpp"
-#include "herring/base/time.hpp"
 #include "herring/crypto/secret_key.hpp"
 #include "herring/ensemble/control_link.hpp"
 #include "herring/ensemble/ids.hpp"
+#include "herring/machine/time.hpp"
 
 #include <cstdint>
 #include <string>

@@ -4,10 +4,10 @@
 #define HERRING_ENSEMBLE_GUEST_LIST_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/base/time.hpp"
 #include "herring/control/rendezvous/event_thread.hpp"
 #include "herring/ensemble/control_link.hpp"
 #include "herring/ensemble/guest.hpp"
+#include "herring/machine/time.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -4,7 +4,7 @@
 #define HERRING_ENSEMBLE_INCARNATION_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/base/identity.hpp"
+#include "herring/machine/identity.hpp"
 
 #include <cstdint>
 

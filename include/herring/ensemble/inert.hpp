@@ -7,9 +7,9 @@
 #include "herring/ensemble/counters.hpp"
 #include "herring/ensemble/frontend.hpp"
 #include "herring/ensemble/member_inbox.hpp"
+#include "herring/ensemble/member_set.hpp"
 #include "herring/ensemble/options.hpp"
 #include "herring/ensemble/outcome.hpp"
-#include "herring/member_set.hpp"
 
 #include <chrono>
 #include <cstddef>

@@ -4,8 +4,8 @@
 #define HERRING_ENSEMBLE_JOB_HPP
 
 #include "herring/base/config.hpp"
+#include "herring/base/error.hpp"
 #include "herring/ensemble/outcome.hpp"
-#include "herring/error.hpp"
 
 #include <chrono>
 #include <cstddef>

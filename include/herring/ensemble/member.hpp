@@ -4,11 +4,11 @@
 #define HERRING_ENSEMBLE_MEMBER_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/base/forks.hpp"
 #include "herring/base/manual_lifetime.hpp"
 #include "herring/ensemble/control_options.hpp"
 #include "herring/ensemble/options.hpp"
 #include "herring/ensemble/shape.hpp"
+#include "herring/machine/forks.hpp"
 
 #include <algorithm>
 #include <chrono>

@@ -4,8 +4,8 @@
 #define HERRING_ENSEMBLE_MEMBER_BELL_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/base/descriptor.hpp"
-#include "herring/error.hpp"
+#include "herring/base/error.hpp"
+#include "herring/machine/descriptor.hpp"
 
 #include <cerrno>
 #include <cstdint>

@@ -4,10 +4,7 @@
 #define HERRING_ENSEMBLE_MEMBER_CORE_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/base/cpu_pause.hpp"
-#include "herring/base/forks.hpp"
-#include "herring/base/monitor.hpp"
-#include "herring/base/time.hpp"
+#include "herring/base/error.hpp"
 #include "herring/ensemble/control_options.hpp"
 #include "herring/ensemble/cores.hpp"
 #include "herring/ensemble/ids.hpp"
@@ -19,7 +16,10 @@
 #include "herring/ensemble/member_links.hpp"
 #include "herring/ensemble/outcome.hpp"
 #include "herring/ensemble/shape.hpp"
-#include "herring/error.hpp"
+#include "herring/machine/cpu_pause.hpp"
+#include "herring/machine/forks.hpp"
+#include "herring/machine/monitor.hpp"
+#include "herring/machine/time.hpp"
 #include "herring/waiting/waiting.hpp"
 
 #include <algorithm>

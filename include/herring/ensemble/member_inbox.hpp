@@ -4,13 +4,13 @@
 #define HERRING_ENSEMBLE_MEMBER_INBOX_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/base/descriptor.hpp"
-#include "herring/base/monitor.hpp"
+#include "herring/base/error.hpp"
 #include "herring/ensemble/control_options.hpp"
 #include "herring/ensemble/lane_ends.hpp"
 #include "herring/ensemble/member_bell.hpp"
 #include "herring/ensemble/member_link.hpp"
-#include "herring/error.hpp"
+#include "herring/machine/descriptor.hpp"
+#include "herring/machine/monitor.hpp"
 
 #include <atomic>
 #include <cstddef>

@@ -4,7 +4,6 @@
 #define HERRING_ENSEMBLE_MEMBER_LANE_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/base/descriptor.hpp"
 #include "herring/base/manual_lifetime.hpp"
 #include "herring/ensemble/control_options.hpp"
 #include "herring/ensemble/ids.hpp"
@@ -13,6 +12,7 @@
 #include "herring/ensemble/row_region.hpp"
 #include "herring/ensemble/shared_lane.hpp"
 #include "herring/ensemble/tcp_lane.hpp"
+#include "herring/machine/descriptor.hpp"
 
 #include <cstddef>
 #include <cstdint>

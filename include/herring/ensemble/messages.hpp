@@ -5,7 +5,7 @@
 
 #include "herring/base/byte_buffer.hpp"
 #include "herring/base/config.hpp"
-#include "herring/base/time.hpp"
+#include "herring/base/error.hpp"
 #include "herring/control/wire/codec.hpp"
 #include "herring/control/wire/frame.hpp"
 #include "herring/control/wire/messages.hpp"
@@ -14,7 +14,7 @@
 #include "herring/ensemble/control_options.hpp"
 #include "herring/ensemble/lane_ends.hpp"
 #include "herring/ensemble/shape.hpp"
-#include "herring/error.hpp"
+#include "herring/machine/time.hpp"
 
 #include <algorithm>
 #include <array>

@@ -4,7 +4,7 @@
 #define HERRING_ENSEMBLE_NOTICE_RATE_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/base/time.hpp"
+#include "herring/machine/time.hpp"
 
 #include <chrono>
 

@@ -4,12 +4,12 @@
 #define HERRING_ENSEMBLE_OPTIONS_HPP
 
 #include "herring/base/config.hpp"
+#include "herring/base/error.hpp"
 #include "herring/base/text.hpp"
 #include "herring/ensemble/change.hpp"
 #include "herring/ensemble/hedging.hpp"
 #include "herring/ensemble/lane_ends.hpp"
-#include "herring/error.hpp"
-#include "herring/member_set.hpp"
+#include "herring/ensemble/member_set.hpp"
 
 #include <chrono>
 #include <cstddef>

@@ -4,9 +4,9 @@
 #define HERRING_ENSEMBLE_PACK_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/element.hpp"
-#include "herring/policy.hpp"
+#include "herring/model/element.hpp"
 #include "herring/policy/names.hpp"
+#include "herring/policy/policy.hpp"
 
 #include <type_traits>
 

@@ -4,10 +4,10 @@
 #define HERRING_ENSEMBLE_PLACES_HPP
 
 #include "herring/base/config.hpp"
+#include "herring/base/error.hpp"
 #include "herring/base/fixed_array.hpp"
-#include "herring/base/private_memory.hpp"
 #include "herring/ensemble/ids.hpp"
-#include "herring/error.hpp"
+#include "herring/machine/private_memory.hpp"
 
 #include <cstddef>
 #include <cstdint>

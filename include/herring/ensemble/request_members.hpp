@@ -6,11 +6,11 @@
 #include "herring/base/config.hpp"
 #include "herring/ensemble/ids.hpp"
 #include "herring/ensemble/lateness.hpp"
+#include "herring/ensemble/member_set.hpp"
 #include "herring/ensemble/outcome.hpp"
 #include "herring/ensemble/request_hedges.hpp"
 #include "herring/ensemble/slots.hpp"
 #include "herring/ensemble/table_roster.hpp"
-#include "herring/member_set.hpp"
 
 #include <algorithm>
 #include <cstddef>

@@ -4,14 +4,14 @@
 #define HERRING_ENSEMBLE_REQUEST_REGION_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/base/descriptor.hpp"
+#include "herring/base/error.hpp"
 #include "herring/base/round_up.hpp"
 #include "herring/ensemble/doorbell.hpp"
 #include "herring/ensemble/early_places.hpp"
 #include "herring/ensemble/ids.hpp"
 #include "herring/ensemble/sealed_memory.hpp"
 #include "herring/ensemble/shared_ring.hpp"
-#include "herring/error.hpp"
+#include "herring/machine/descriptor.hpp"
 
 #include <array>
 #include <atomic>

@@ -12,6 +12,7 @@
 #include "herring/ensemble/hedging.hpp"
 #include "herring/ensemble/ids.hpp"
 #include "herring/ensemble/lateness.hpp"
+#include "herring/ensemble/member_set.hpp"
 #include "herring/ensemble/outcome.hpp"
 #include "herring/ensemble/request_answers.hpp"
 #include "herring/ensemble/request_decisions.hpp"
@@ -20,7 +21,6 @@
 #include "herring/ensemble/slots.hpp"
 #include "herring/ensemble/table_options.hpp"
 #include "herring/ensemble/table_roster.hpp"
-#include "herring/member_set.hpp"
 #include "herring/quorum/quorum.hpp"
 
 #include <algorithm>

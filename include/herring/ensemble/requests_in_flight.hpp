@@ -4,13 +4,13 @@
 #define HERRING_ENSEMBLE_REQUESTS_IN_FLIGHT_HPP
 
 #include "herring/base/config.hpp"
+#include "herring/base/error.hpp"
 #include "herring/base/fixed_array.hpp"
-#include "herring/base/private_memory.hpp"
 #include "herring/base/round_up.hpp"
 #include "herring/ensemble/ids.hpp"
+#include "herring/ensemble/member_set.hpp"
 #include "herring/ensemble/outcome.hpp"
-#include "herring/error.hpp"
-#include "herring/member_set.hpp"
+#include "herring/machine/private_memory.hpp"
 
 #include <atomic>
 #include <cstddef>

@@ -4,15 +4,15 @@
 #define HERRING_ENSEMBLE_ROW_REGION_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/base/descriptor.hpp"
-#include "herring/base/identity.hpp"
+#include "herring/base/error.hpp"
 #include "herring/base/round_up.hpp"
 #include "herring/ensemble/doorbell.hpp"
 #include "herring/ensemble/ids.hpp"
 #include "herring/ensemble/request_region.hpp"
 #include "herring/ensemble/sealed_memory.hpp"
 #include "herring/ensemble/shared_ring.hpp"
-#include "herring/error.hpp"
+#include "herring/machine/descriptor.hpp"
+#include "herring/machine/identity.hpp"
 
 #include <array>
 #include <bit>

@@ -4,10 +4,10 @@
 #define HERRING_ENSEMBLE_SEALED_MEMORY_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/base/descriptor.hpp"
-#include "herring/base/file_size_limit.hpp"
-#include "herring/base/free_memory.hpp"
-#include "herring/error.hpp"
+#include "herring/base/error.hpp"
+#include "herring/machine/descriptor.hpp"
+#include "herring/machine/file_size_limit.hpp"
+#include "herring/machine/free_memory.hpp"
 
 #include <cerrno>
 #include <cstddef>

@@ -4,7 +4,7 @@
 #define HERRING_ENSEMBLE_SHARED_LANE_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/base/descriptor.hpp"
+#include "herring/base/error.hpp"
 #include "herring/base/fixed_array.hpp"
 #include "herring/ensemble/doorbell.hpp"
 #include "herring/ensemble/ids.hpp"
@@ -13,7 +13,7 @@
 #include "herring/ensemble/request_region.hpp"
 #include "herring/ensemble/row_region.hpp"
 #include "herring/ensemble/shared_ring.hpp"
-#include "herring/error.hpp"
+#include "herring/machine/descriptor.hpp"
 
 #include <atomic>
 #include <cstddef>

@@ -6,8 +6,8 @@
 #include "herring/base/config.hpp"
 #include "herring/ensemble/hedging.hpp"
 #include "herring/ensemble/ids.hpp"
+#include "herring/ensemble/member_set.hpp"
 #include "herring/ensemble/outcome.hpp"
-#include "herring/member_set.hpp"
 
 #include <bit>
 #include <cstddef>

@@ -9,9 +9,9 @@
 #include "herring/ensemble/hedging.hpp"
 #include "herring/ensemble/ids.hpp"
 #include "herring/ensemble/lateness.hpp"
+#include "herring/ensemble/member_set.hpp"
 #include "herring/ensemble/probation.hpp"
 #include "herring/ensemble/slots.hpp"
-#include "herring/member_set.hpp"
 #include "herring/quorum/quorum.hpp"
 
 #include <cstddef>

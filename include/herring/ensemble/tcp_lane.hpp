@@ -4,7 +4,6 @@
 #define HERRING_ENSEMBLE_TCP_LANE_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/base/descriptor.hpp"
 #include "herring/base/fixed_array.hpp"
 #include "herring/ensemble/data_frames.hpp"
 #include "herring/ensemble/early_places.hpp"
@@ -13,6 +12,7 @@
 #include "herring/ensemble/ids.hpp"
 #include "herring/ensemble/outcome.hpp"
 #include "herring/ensemble/places.hpp"
+#include "herring/machine/descriptor.hpp"
 
 #include <cerrno>
 #include <cstddef>

@@ -4,9 +4,9 @@
 #define HERRING_ENSEMBLE_WAIT_SET_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/base/descriptor.hpp"
-#include "herring/base/timespec.hpp"
-#include "herring/error.hpp"
+#include "herring/base/error.hpp"
+#include "herring/machine/descriptor.hpp"
+#include "herring/machine/timespec.hpp"
 
 #include <cerrno>
 #include <chrono>

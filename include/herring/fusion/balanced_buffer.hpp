@@ -4,8 +4,8 @@
 #define HERRING_FUSION_BALANCED_BUFFER_HPP
 
 #include "herring/base/config.hpp"
+#include "herring/base/units.hpp"
 #include "herring/fusion/fusion.hpp"
-#include "herring/units.hpp"
 
 namespace HERRING_NAMESPACE::detail {
 

@@ -4,7 +4,7 @@
 #define HERRING_GPU_PEER_ACCESS_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/error.hpp"
+#include "herring/base/error.hpp"
 
 #include <string_view>
 

@@ -4,12 +4,12 @@
 #define HERRING_GPU_RUNTIME_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/error.hpp"
+#include "herring/base/error.hpp"
+#include "herring/control/world.hpp"
 #include "herring/gpu/kernel/batched_copy.hpp"
 #include "herring/gpu/kernel/fold_args.hpp"
 #include "herring/gpu/kernel/inspection_result.hpp"
 #include "herring/update/sum.hpp"
-#include "herring/world.hpp"
 
 #include <concepts>
 #include <cstddef>

@@ -4,9 +4,9 @@
 #define HERRING_GPU_SHARED_DEVICE_WARNING_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/base/identity.hpp"
-#include "herring/gather_result.hpp"
-#include "herring/world.hpp"
+#include "herring/control/gather_result.hpp"
+#include "herring/control/world.hpp"
+#include "herring/machine/identity.hpp"
 
 #include <cstddef>
 #include <cstdint>

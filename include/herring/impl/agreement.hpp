@@ -5,14 +5,14 @@
 
 #include "herring/base/config.hpp"
 #include "herring/base/digest.hpp"
+#include "herring/base/error.hpp"
 #include "herring/base/text.hpp"
+#include "herring/base/version.hpp"
+#include "herring/control/world.hpp"
 #include "herring/engine/agreement.hpp"
-#include "herring/error.hpp"
-#include "herring/layout.hpp"
+#include "herring/model/layout.hpp"
 #include "herring/plan/plan.hpp"
-#include "herring/policy.hpp"
-#include "herring/version.hpp"
-#include "herring/world.hpp"
+#include "herring/policy/policy.hpp"
 
 #include <algorithm>
 #include <chrono>

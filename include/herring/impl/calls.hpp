@@ -4,12 +4,12 @@
 #define HERRING_IMPL_CALLS_HPP
 
 #include "herring/base/config.hpp"
+#include "herring/base/error.hpp"
 #include "herring/base/text.hpp"
+#include "herring/control/world.hpp"
 #include "herring/control/world_state.hpp"
-#include "herring/error.hpp"
 #include "herring/step/call_mark.hpp"
 #include "herring/step/calls.hpp"
-#include "herring/world.hpp"
 
 #include <cstddef>
 #include <cstdio>

@@ -5,6 +5,7 @@
 
 #include "herring/base/byte_buffer.hpp"
 #include "herring/base/config.hpp"
+#include "herring/base/error.hpp"
 #include "herring/checkpoint/file_reader.hpp"
 #include "herring/checkpoint/file_writer.hpp"
 #include "herring/checkpoint/folder.hpp"
@@ -12,13 +13,12 @@
 #include "herring/checkpoint/replica.hpp"
 #include "herring/checkpoint/tensor_memory.hpp"
 #include "herring/control/all_or_none.hpp"
+#include "herring/control/gather_result.hpp"
 #include "herring/control/wire/codec.hpp"
-#include "herring/error.hpp"
-#include "herring/gather_result.hpp"
-#include "herring/layout.hpp"
+#include "herring/control/world.hpp"
+#include "herring/model/layout.hpp"
 #include "herring/optimizer/optimizer.hpp"
 #include "herring/session/checkpoint.hpp"
-#include "herring/world.hpp"
 
 #include <algorithm>
 #include <chrono>

@@ -4,12 +4,12 @@
 #define HERRING_IMPL_CHECKPOINT_FOLDER_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/base/descriptor.hpp"
-#include "herring/base/file_size_limit.hpp"
+#include "herring/base/error.hpp"
 #include "herring/base/text.hpp"
 #include "herring/checkpoint/folder.hpp"
 #include "herring/checkpoint/manifest.hpp"
-#include "herring/error.hpp"
+#include "herring/machine/descriptor.hpp"
+#include "herring/machine/file_size_limit.hpp"
 
 #include <algorithm>
 #include <cerrno>

@@ -4,14 +4,14 @@
 #define HERRING_IMPL_CHECKPOINT_SNAPSHOT_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/base/private_memory.hpp"
-#include "herring/base/start_thread.hpp"
+#include "herring/base/error.hpp"
 #include "herring/checkpoint/file_table.hpp"
 #include "herring/checkpoint/folder.hpp"
 #include "herring/checkpoint/manifest.hpp"
 #include "herring/checkpoint/snapshot_part.hpp"
 #include "herring/checkpoint/tensor_memory.hpp"
-#include "herring/error.hpp"
+#include "herring/machine/private_memory.hpp"
+#include "herring/machine/start_thread.hpp"
 
 #include <algorithm>
 #include <cstddef>

@@ -4,12 +4,12 @@
 #define HERRING_IMPL_CONSTRUCTION_HPP
 
 #include "herring/base/config.hpp"
+#include "herring/base/error.hpp"
 #include "herring/base/fixed_array.hpp"
 #include "herring/base/text.hpp"
-#include "herring/error.hpp"
-#include "herring/layout.hpp"
+#include "herring/control/world.hpp"
+#include "herring/model/layout.hpp"
 #include "herring/session/construction.hpp"
-#include "herring/world.hpp"
 
 #include <cstddef>
 #include <exception>

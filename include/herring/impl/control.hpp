@@ -4,9 +4,9 @@
 #define HERRING_IMPL_CONTROL_HPP
 
 #include "herring/base/config.hpp"
+#include "herring/base/error.hpp"
 #include "herring/base/text.hpp"
 #include "herring/control/control.hpp"
-#include "herring/error.hpp"
 
 #include <chrono>
 #include <cstddef>

@@ -4,10 +4,10 @@
 #define HERRING_IMPL_CORES_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/base/identity.hpp"
+#include "herring/base/error.hpp"
+#include "herring/control/gather_result.hpp"
 #include "herring/control/wire/codec.hpp"
-#include "herring/error.hpp"
-#include "herring/gather_result.hpp"
+#include "herring/machine/identity.hpp"
 #include "herring/session/cores.hpp"
 
 #include <algorithm>

@@ -4,8 +4,8 @@
 #define HERRING_IMPL_DATA_SOCKETS_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/base/monitor.hpp"
 #include "herring/control/data_sockets.hpp"
+#include "herring/machine/monitor.hpp"
 
 #include <algorithm>
 #include <chrono>

@@ -5,10 +5,7 @@
 
 #include "herring/base/byte_buffer.hpp"
 #include "herring/base/config.hpp"
-#include "herring/base/descriptor.hpp"
-#include "herring/base/local_socket.hpp"
 #include "herring/base/text.hpp"
-#include "herring/base/time.hpp"
 #include "herring/control/wire/messages.hpp"
 #include "herring/crypto/random.hpp"
 #include "herring/crypto/secret_key.hpp"
@@ -16,6 +13,9 @@
 #include "herring/ensemble/dialler_core.hpp"
 #include "herring/ensemble/lane_ends.hpp"
 #include "herring/ensemble/messages.hpp"
+#include "herring/machine/descriptor.hpp"
+#include "herring/machine/local_socket.hpp"
+#include "herring/machine/time.hpp"
 
 #include <array>
 #include <cerrno>

@@ -3,14 +3,9 @@
 #ifndef HERRING_IMPL_DIALLER_CORE_HPP
 #define HERRING_IMPL_DIALLER_CORE_HPP
 
-#include "herring/base/address.hpp"
 #include "herring/base/config.hpp"
-#include "herring/base/descriptor.hpp"
-#include "herring/base/forks.hpp"
-#include "herring/base/monitor.hpp"
+#include "herring/base/error.hpp"
 #include "herring/base/text.hpp"
-#include "herring/base/time.hpp"
-#include "herring/control/environment.hpp"
 #include "herring/control/variables.hpp"
 #include "herring/control/wire/messages.hpp"
 #include "herring/crypto/secret.hpp"
@@ -19,7 +14,12 @@
 #include "herring/ensemble/dialler_core.hpp"
 #include "herring/ensemble/door_roster.hpp"
 #include "herring/ensemble/messages.hpp"
-#include "herring/error.hpp"
+#include "herring/join/environment.hpp"
+#include "herring/machine/address.hpp"
+#include "herring/machine/descriptor.hpp"
+#include "herring/machine/forks.hpp"
+#include "herring/machine/monitor.hpp"
+#include "herring/machine/time.hpp"
 
 #include <algorithm>
 #include <cerrno>

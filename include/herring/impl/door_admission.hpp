@@ -5,9 +5,7 @@
 
 #include "herring/base/byte_buffer.hpp"
 #include "herring/base/config.hpp"
-#include "herring/base/monitor.hpp"
 #include "herring/base/text.hpp"
-#include "herring/base/time.hpp"
 #include "herring/control/wire/messages.hpp"
 #include "herring/crypto/random.hpp"
 #include "herring/crypto/secret_key.hpp"
@@ -15,6 +13,8 @@
 #include "herring/ensemble/door_core.hpp"
 #include "herring/ensemble/lane_ends.hpp"
 #include "herring/ensemble/messages.hpp"
+#include "herring/machine/monitor.hpp"
+#include "herring/machine/time.hpp"
 
 #include <algorithm>
 #include <cstddef>

@@ -4,9 +4,9 @@
 #define HERRING_IMPL_ENGINE_STATE_HPP
 
 #include "herring/base/config.hpp"
+#include "herring/base/error.hpp"
 #include "herring/control/control.hpp"
 #include "herring/engine/state.hpp"
-#include "herring/error.hpp"
 #include "herring/trace/trace.hpp"
 
 #include <algorithm>

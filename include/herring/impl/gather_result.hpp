@@ -5,7 +5,7 @@
 
 #include "herring/base/config.hpp"
 #include "herring/base/fixed_array.hpp"
-#include "herring/gather_result.hpp"
+#include "herring/control/gather_result.hpp"
 
 #include <cstddef>
 #include <utility>

@@ -4,10 +4,10 @@
 #define HERRING_IMPL_JOIN_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/control/environment.hpp"
-#include "herring/control/join_as.hpp"
 #include "herring/control/variables.hpp"
-#include "herring/join.hpp"
+#include "herring/join/environment.hpp"
+#include "herring/join/join.hpp"
+#include "herring/join/join_as.hpp"
 
 #include <utility>
 

@@ -3,19 +3,19 @@
 #ifndef HERRING_IMPL_LAUNCH_HPP
 #define HERRING_IMPL_LAUNCH_HPP
 
-#include "herring/base/blocked_threads.hpp"
 #include "herring/base/config.hpp"
+#include "herring/base/error.hpp"
 #include "herring/base/text.hpp"
 #include "herring/control/failure/stall_detector.hpp"
 #include "herring/control/shared/shared_control.hpp"
 #include "herring/control/timeouts.hpp"
 #include "herring/control/variables.hpp"
+#include "herring/control/world.hpp"
 #include "herring/crypto/random.hpp"
 #include "herring/crypto/secret_key.hpp"
-#include "herring/error.hpp"
-#include "herring/launch.hpp"
-#include "herring/plan/topology.hpp"
-#include "herring/world.hpp"
+#include "herring/join/launch.hpp"
+#include "herring/machine/blocked_threads.hpp"
+#include "herring/model/topology.hpp"
 
 #include <algorithm>
 #include <atomic>

@@ -4,8 +4,8 @@
 #define HERRING_IMPL_LAYOUT_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/error.hpp"
-#include "herring/layout.hpp"
+#include "herring/base/error.hpp"
+#include "herring/model/layout.hpp"
 
 #include <algorithm>
 #include <cstddef>

@@ -4,14 +4,14 @@
 #define HERRING_IMPL_MEMORY_CHECK_HPP
 
 #include "herring/base/config.hpp"
+#include "herring/base/error.hpp"
 #include "herring/base/fixed_array.hpp"
-#include "herring/base/free_memory.hpp"
 #include "herring/control/control.hpp"
+#include "herring/control/gather_result.hpp"
 #include "herring/control/memory_check.hpp"
 #include "herring/control/wire/codec.hpp"
-#include "herring/error.hpp"
-#include "herring/gather_result.hpp"
-#include "herring/world.hpp"
+#include "herring/control/world.hpp"
+#include "herring/machine/free_memory.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -4,9 +4,9 @@
 #define HERRING_IMPL_OPERATION_OF_COMMANDS_HPP
 
 #include "herring/base/config.hpp"
+#include "herring/base/error.hpp"
 #include "herring/base/text.hpp"
 #include "herring/engine/operations/command.hpp"
-#include "herring/error.hpp"
 
 #include <cstddef>
 #include <cstdio>

@@ -4,8 +4,8 @@
 #define HERRING_IMPL_PLAN_HPP
 
 #include "herring/base/config.hpp"
+#include "herring/base/error.hpp"
 #include "herring/base/text.hpp"
-#include "herring/error.hpp"
 #include "herring/plan/plan.hpp"
 
 #include <algorithm>

@@ -4,8 +4,8 @@
 #define HERRING_IMPL_PRIVATE_MEMORY_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/base/private_memory.hpp"
-#include "herring/error.hpp"
+#include "herring/base/error.hpp"
+#include "herring/machine/private_memory.hpp"
 
 #include <cerrno>
 #include <cstddef>

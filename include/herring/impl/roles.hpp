@@ -4,9 +4,9 @@
 #define HERRING_IMPL_ROLES_HPP
 
 #include "herring/base/config.hpp"
+#include "herring/base/error.hpp"
 #include "herring/base/text.hpp"
-#include "herring/error.hpp"
-#include "herring/plan/roles.hpp"
+#include "herring/model/roles.hpp"
 
 #include <string>
 #include <string_view>

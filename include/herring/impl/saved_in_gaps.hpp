@@ -4,12 +4,12 @@
 #define HERRING_IMPL_SAVED_IN_GAPS_HPP
 
 #include "herring/base/config.hpp"
+#include "herring/base/error.hpp"
 #include "herring/checkpoint/tensor_memory.hpp"
 #include "herring/control/all_or_none.hpp"
-#include "herring/error.hpp"
+#include "herring/control/world.hpp"
 #include "herring/session/checkpoint.hpp"
 #include "herring/session/saved_in_gaps.hpp"
-#include "herring/world.hpp"
 
 #include <cstddef>
 #include <span>

@@ -4,14 +4,14 @@
 #define HERRING_IMPL_SECRET_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/base/descriptor.hpp"
+#include "herring/base/error.hpp"
 #include "herring/base/text.hpp"
 #include "herring/crypto/hkdf.hpp"
 #include "herring/crypto/pbkdf2.hpp"
 #include "herring/crypto/secret.hpp"
 #include "herring/crypto/secret_key.hpp"
 #include "herring/crypto/sha256.hpp"
-#include "herring/error.hpp"
+#include "herring/machine/descriptor.hpp"
 
 #include <algorithm>
 #include <array>

@@ -4,8 +4,8 @@
 #define HERRING_IMPL_SERVER_SET_UP_HPP
 
 #include "herring/base/config.hpp"
+#include "herring/base/error.hpp"
 #include "herring/base/text.hpp"
-#include "herring/error.hpp"
 #include "herring/session/construction.hpp"
 #include "herring/session/server_set_up.hpp"
 

@@ -4,10 +4,10 @@
 #define HERRING_IMPL_SESSION_BASE_HPP
 
 #include "herring/base/config.hpp"
+#include "herring/base/error.hpp"
 #include "herring/control/memory_check.hpp"
 #include "herring/engine/agreement.hpp"
 #include "herring/engine/messages.hpp"
-#include "herring/error.hpp"
 #include "herring/plan/owned.hpp"
 #include "herring/step/session_base.hpp"
 

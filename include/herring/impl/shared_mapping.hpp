@@ -4,19 +4,19 @@
 #define HERRING_IMPL_SHARED_MAPPING_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/base/descriptor.hpp"
-#include "herring/base/file_size_limit.hpp"
+#include "herring/base/error.hpp"
 #include "herring/base/fixed_array.hpp"
-#include "herring/base/forks.hpp"
-#include "herring/base/free_memory.hpp"
-#include "herring/base/identity.hpp"
-#include "herring/base/local_socket.hpp"
 #include "herring/control/all_or_none.hpp"
 #include "herring/control/memory_check.hpp"
 #include "herring/control/wire/codec.hpp"
-#include "herring/error.hpp"
+#include "herring/control/world.hpp"
 #include "herring/intra_node/shared_mapping.hpp"
-#include "herring/world.hpp"
+#include "herring/machine/descriptor.hpp"
+#include "herring/machine/file_size_limit.hpp"
+#include "herring/machine/forks.hpp"
+#include "herring/machine/free_memory.hpp"
+#include "herring/machine/identity.hpp"
+#include "herring/machine/local_socket.hpp"
 
 #include <array>
 #include <cerrno>

@@ -4,9 +4,9 @@
 #define HERRING_IMPL_TCP_CONNECTIONS_HPP
 
 #include "herring/base/config.hpp"
+#include "herring/control/world.hpp"
 #include "herring/transport/tcp/connect.hpp"
 #include "herring/transport/tcp/connections.hpp"
-#include "herring/world.hpp"
 
 #include <chrono>
 #include <cstddef>

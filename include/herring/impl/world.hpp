@@ -4,18 +4,18 @@
 #define HERRING_IMPL_WORLD_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/base/identity.hpp"
+#include "herring/base/error.hpp"
 #include "herring/base/little_endian.hpp"
 #include "herring/control/alone.hpp"
 #include "herring/control/control.hpp"
+#include "herring/control/gather_result.hpp"
+#include "herring/control/world.hpp"
 #include "herring/control/world_state.hpp"
 #include "herring/crypto/hkdf.hpp"
 #include "herring/crypto/random.hpp"
 #include "herring/crypto/secret_key.hpp"
 #include "herring/crypto/sha256.hpp"
-#include "herring/error.hpp"
-#include "herring/gather_result.hpp"
-#include "herring/world.hpp"
+#include "herring/machine/identity.hpp"
 
 #include <algorithm>
 #include <array>

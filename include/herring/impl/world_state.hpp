@@ -3,13 +3,13 @@
 #ifndef HERRING_IMPL_WORLD_STATE_HPP
 #define HERRING_IMPL_WORLD_STATE_HPP
 
-#include "herring/base/blocked_threads.hpp"
 #include "herring/base/config.hpp"
-#include "herring/base/monitor.hpp"
+#include "herring/base/error.hpp"
 #include "herring/control/control.hpp"
 #include "herring/control/failure/deadlock.hpp"
 #include "herring/control/world_state.hpp"
-#include "herring/error.hpp"
+#include "herring/machine/blocked_threads.hpp"
+#include "herring/machine/monitor.hpp"
 
 #include <algorithm>
 #include <atomic>

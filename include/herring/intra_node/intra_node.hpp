@@ -4,8 +4,8 @@
 #define HERRING_INTRA_NODE_INTRA_NODE_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/policy.hpp"
-#include "herring/world.hpp"
+#include "herring/control/world.hpp"
+#include "herring/policy/policy.hpp"
 
 #include <concepts>
 #include <cstddef>

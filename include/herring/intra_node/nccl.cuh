@@ -5,7 +5,6 @@
 
 #include "herring/base/config.hpp"
 #include "herring/gpu/cuda/cuda_nccl.cuh"
-#include "herring/gpu/cuda/cuda_runtime.cuh"
 #include "herring/gpu/pipeline/nccl.hpp"
 
 namespace HERRING_NAMESPACE::intra_node {

@@ -4,8 +4,8 @@
 #define HERRING_INTRA_NODE_NONE_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/base/private_memory.hpp"
 #include "herring/intra_node/intra_node.hpp"
+#include "herring/machine/private_memory.hpp"
 
 namespace HERRING_NAMESPACE::intra_node {
 

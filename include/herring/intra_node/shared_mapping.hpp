@@ -4,7 +4,7 @@
 #define HERRING_INTRA_NODE_SHARED_MAPPING_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/world.hpp"
+#include "herring/control/world.hpp"
 
 #include <chrono>
 #include <cstddef>

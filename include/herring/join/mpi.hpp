@@ -4,15 +4,15 @@
 #define HERRING_JOIN_MPI_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/base/name_lookup.hpp"
 #include "herring/control/all_or_none.hpp"
-#include "herring/control/environment.hpp"
-#include "herring/control/join_as.hpp"
+#include "herring/control/gather_result.hpp"
 #include "herring/control/wire/codec.hpp"
 #include "herring/crypto/random.hpp"
 #include "herring/crypto/secret.hpp"
-#include "herring/gather_result.hpp"
-#include "herring/join.hpp"
+#include "herring/join/environment.hpp"
+#include "herring/join/join.hpp"
+#include "herring/join/join_as.hpp"
+#include "herring/machine/name_lookup.hpp"
 
 // The C++ bindings that MPI-3 removed would bring virtual functions and warnings.
 #ifndef OMPI_SKIP_MPICXX

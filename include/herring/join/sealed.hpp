@@ -4,12 +4,12 @@
 #define HERRING_JOIN_SEALED_HPP
 
 #include "herring/base/config.hpp"
+#include "herring/base/error.hpp"
+#include "herring/crypto/aes_gcm.hpp"
 #include "herring/crypto/seal_provider.hpp"
 #include "herring/crypto/secret_key.hpp"
-#include "herring/error.hpp"
-#include "herring/join.hpp"
-#include "herring/join_options.hpp"
-#include "herring/transport/sealed/aes_gcm.hpp"
+#include "herring/join/join.hpp"
+#include "herring/model/join_options.hpp"
 
 #include <cstddef>
 #include <span>

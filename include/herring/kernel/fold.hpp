@@ -9,8 +9,8 @@
 #include <type_traits>
 
 #include "herring/base/config.hpp"
-#include "herring/element.hpp"
 #include "herring/kernel/lanes.hpp"
+#include "herring/model/element.hpp"
 #include "herring/update/update.hpp"
 
 namespace HERRING_NAMESPACE::kernel {

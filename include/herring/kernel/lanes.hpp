@@ -16,7 +16,7 @@
 
 #include "herring/base/config.hpp"
 #include "herring/base/float_bits.hpp"
-#include "herring/element.hpp"
+#include "herring/model/element.hpp"
 
 // With -ffast-math (or -Ofast) the compiler may reorder additions and assume that there is no NaN: ranks would differ
 // in bits, and a minimum would hide a NaN.

@@ -9,9 +9,9 @@
 #include <type_traits>
 
 #include "herring/base/config.hpp"
-#include "herring/element.hpp"
 #include "herring/kernel/fold.hpp"
 #include "herring/kernel/lanes.hpp"
+#include "herring/model/element.hpp"
 #include "herring/update/sum.hpp"
 
 namespace HERRING_NAMESPACE::kernel {

@@ -5,9 +5,9 @@
 
 #include "herring/base/config.hpp"
 #include "herring/base/lane_math.hpp"
-#include "herring/element.hpp"
 #include "herring/kernel/fold.hpp"
 #include "herring/kernel/lanes.hpp"
+#include "herring/model/element.hpp"
 #include "herring/optimizer/optimizer.hpp"
 #include "herring/update/sum.hpp"
 

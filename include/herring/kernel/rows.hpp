@@ -10,8 +10,8 @@
 #include <type_traits>
 
 #include "herring/base/config.hpp"
-#include "herring/element.hpp"
 #include "herring/kernel/lanes.hpp"
+#include "herring/model/element.hpp"
 
 namespace HERRING_NAMESPACE::kernel {
 

@@ -5,7 +5,7 @@
 
 #include "herring/base/config.hpp"
 #include "herring/base/lane_math.hpp"
-#include "herring/element.hpp"
+#include "herring/model/element.hpp"
 
 #include <cstddef>
 #include <type_traits>

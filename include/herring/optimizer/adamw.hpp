@@ -6,7 +6,6 @@
 #include "herring/base/config.hpp"
 #include "herring/base/lane_math.hpp"
 #include "herring/optimizer/optimizer.hpp"
-#include "herring/training.hpp"
 
 #include <cstdint>
 

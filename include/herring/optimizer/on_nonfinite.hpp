@@ -6,7 +6,6 @@
 #include "herring/base/config.hpp"
 #include "herring/optimizer/optimizer.hpp"
 #include "herring/policy/decorated_name.hpp"
-#include "herring/training.hpp"
 
 namespace HERRING_NAMESPACE::detail {
 

@@ -4,7 +4,7 @@
 #define HERRING_OPTIMIZER_OPTIMIZER_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/policy.hpp"
+#include "herring/policy/policy.hpp"
 
 #include <concepts>
 #include <cstddef>

@@ -9,7 +9,7 @@
 #include <type_traits>
 
 #include "herring/base/config.hpp"
-#include "herring/policy.hpp"
+#include "herring/policy/policy.hpp"
 
 namespace HERRING_NAMESPACE {
 

@@ -4,7 +4,7 @@
 #define HERRING_PLACEMENT_OPTIMAL_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/error.hpp"
+#include "herring/base/error.hpp"
 #include "herring/placement/placement.hpp"
 
 #include <algorithm>

@@ -4,9 +4,9 @@
 #define HERRING_PLACEMENT_PLACEMENT_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/plan/roles.hpp"
-#include "herring/plan/topology.hpp"
-#include "herring/policy.hpp"
+#include "herring/model/roles.hpp"
+#include "herring/model/topology.hpp"
+#include "herring/policy/policy.hpp"
 
 #include <concepts>
 #include <type_traits>

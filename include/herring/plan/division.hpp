@@ -6,8 +6,8 @@
 #include "herring/base/config.hpp"
 #include "herring/base/ids.hpp"
 #include "herring/base/round_up.hpp"
+#include "herring/model/roles.hpp"
 #include "herring/plan/bucket.hpp"
-#include "herring/plan/roles.hpp"
 #include "herring/plan/route_limits.hpp"
 #include "herring/sharding/sharding.hpp"
 

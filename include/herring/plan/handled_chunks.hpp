@@ -5,8 +5,8 @@
 
 #include "herring/base/config.hpp"
 #include "herring/base/round_up.hpp"
+#include "herring/model/topology.hpp"
 #include "herring/plan/plan.hpp"
-#include "herring/plan/topology.hpp"
 
 #include <algorithm>
 #include <cstddef>

@@ -5,8 +5,8 @@
 
 #include "herring/base/config.hpp"
 #include "herring/base/round_up.hpp"
+#include "herring/base/units.hpp"
 #include "herring/plan/plan.hpp"
-#include "herring/units.hpp"
 
 #include <algorithm>
 #include <cstddef>

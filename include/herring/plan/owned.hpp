@@ -5,9 +5,9 @@
 
 #include "herring/base/config.hpp"
 #include "herring/base/round_up.hpp"
+#include "herring/model/range.hpp"
+#include "herring/model/topology.hpp"
 #include "herring/plan/plan.hpp"
-#include "herring/plan/topology.hpp"
-#include "herring/range.hpp"
 
 #include <algorithm>
 #include <cstddef>

@@ -5,18 +5,18 @@
 
 #include "herring/base/config.hpp"
 #include "herring/base/digest.hpp"
+#include "herring/base/error.hpp"
 #include "herring/base/ids.hpp"
 #include "herring/base/round_up.hpp"
 #include "herring/base/text.hpp"
-#include "herring/error.hpp"
 #include "herring/fusion/fusion.hpp"
+#include "herring/model/exchange_tuning.hpp"
+#include "herring/model/roles.hpp"
+#include "herring/model/topology.hpp"
 #include "herring/placement/colocated.hpp"
 #include "herring/plan/bucket.hpp"
 #include "herring/plan/division.hpp"
-#include "herring/plan/exchange_tuning.hpp"
-#include "herring/plan/roles.hpp"
 #include "herring/plan/route_limits.hpp"
-#include "herring/plan/topology.hpp"
 #include "herring/sharding/sharding.hpp"
 
 #include <algorithm>

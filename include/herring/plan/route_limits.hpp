@@ -4,9 +4,9 @@
 #define HERRING_PLAN_ROUTE_LIMITS_HPP
 
 #include "herring/base/config.hpp"
+#include "herring/model/exchange_tuning.hpp"
+#include "herring/model/roles.hpp"
 #include "herring/plan/bucket.hpp"
-#include "herring/plan/exchange_tuning.hpp"
-#include "herring/plan/roles.hpp"
 
 #include <algorithm>
 #include <bit>

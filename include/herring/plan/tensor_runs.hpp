@@ -4,7 +4,7 @@
 #define HERRING_PLAN_TENSOR_RUNS_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/layout.hpp"
+#include "herring/model/layout.hpp"
 #include "herring/plan/plan.hpp"
 
 #include <algorithm>

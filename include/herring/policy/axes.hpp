@@ -47,7 +47,7 @@ HERRING_ENSEMBLE_AXES(HERRING_AXIS)
 
 /// The policy that an axis takes when the pack leaves it out: `using type = ...;`.
 ///
-/// Only declared here, so that this header includes no model; `herring/policy/defaults.hpp` has the specialisations.
+/// Only declared here, so that this header includes no model; `herring/session/defaults.hpp` has the specialisations.
 /// The transport has no default.
 template <class Axis> struct default_policy;
 

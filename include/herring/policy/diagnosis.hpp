@@ -4,8 +4,8 @@
 #define HERRING_POLICY_DIAGNOSIS_HPP
 
 #include "herring/base/config.hpp"
+#include "herring/model/element_types.hpp"
 #include "herring/policy/axes.hpp"
-#include "herring/policy/element_types.hpp"
 
 #include <type_traits>
 

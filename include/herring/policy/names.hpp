@@ -4,10 +4,10 @@
 #define HERRING_POLICY_NAMES_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/gpu/tuning.hpp"
-#include "herring/intra_node/shared_memory_tuning.hpp"
-#include "herring/policy.hpp"
-#include "herring/transport/tcp_tuning.hpp"
+#include "herring/model/gpu_tuning.hpp"
+#include "herring/model/shared_memory_tuning.hpp"
+#include "herring/model/tcp_tuning.hpp"
+#include "herring/policy/policy.hpp"
 
 #include <cstdint>
 

@@ -4,8 +4,8 @@
 #define HERRING_POLICY_NEEDS_HPP
 
 #include "herring/base/config.hpp"
+#include "herring/model/element_types.hpp"
 #include "herring/policy/check.hpp"
-#include "herring/policy/element_types.hpp"
 
 namespace HERRING_NAMESPACE {
 

@@ -4,7 +4,7 @@
 #define HERRING_PROGRESS_PROGRESS_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/policy.hpp"
+#include "herring/policy/policy.hpp"
 
 #include <concepts>
 

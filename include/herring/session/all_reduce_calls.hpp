@@ -4,11 +4,11 @@
 #define HERRING_SESSION_ALL_REDUCE_CALLS_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/base/time.hpp"
-#include "herring/device_span.hpp"
-#include "herring/error.hpp"
-#include "herring/policy.hpp"
-#include "herring/policy/reducible.hpp"
+#include "herring/base/device_span.hpp"
+#include "herring/base/error.hpp"
+#include "herring/machine/time.hpp"
+#include "herring/policy/policy.hpp"
+#include "herring/session/reducible.hpp"
 #include "herring/session/session.hpp"
 #include "herring/step/call_forms.hpp"
 #include "herring/step/calls.hpp"

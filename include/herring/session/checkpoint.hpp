@@ -5,14 +5,14 @@
 
 #include "herring/base/byte_buffer.hpp"
 #include "herring/base/config.hpp"
+#include "herring/base/error.hpp"
 #include "herring/checkpoint/folder.hpp"
 #include "herring/checkpoint/manifest.hpp"
 #include "herring/checkpoint/replica.hpp"
 #include "herring/checkpoint/tensor_memory.hpp"
-#include "herring/error.hpp"
-#include "herring/layout.hpp"
+#include "herring/control/world.hpp"
+#include "herring/model/layout.hpp"
 #include "herring/optimizer/optimizer.hpp"
-#include "herring/world.hpp"
 
 #include <cstddef>
 #include <cstdint>

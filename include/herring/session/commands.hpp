@@ -4,7 +4,7 @@
 #define HERRING_SESSION_COMMANDS_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/base/time.hpp"
+#include "herring/base/error.hpp"
 #include "herring/control/world_state.hpp"
 #include "herring/engine/command.hpp"
 #include "herring/engine/execution.hpp"
@@ -13,9 +13,9 @@
 #include "herring/engine/operations/command.hpp"
 #include "herring/engine/operations/norms.hpp"
 #include "herring/engine/routes/two_hop.hpp"
-#include "herring/error.hpp"
+#include "herring/machine/time.hpp"
+#include "herring/model/roles.hpp"
 #include "herring/plan/plan.hpp"
-#include "herring/plan/roles.hpp"
 #include "herring/session/norm_tables.hpp"
 #include "herring/session/session.hpp"
 #include "herring/step/collective.hpp"

@@ -5,11 +5,11 @@
 
 #include "herring/base/config.hpp"
 #include "herring/base/fixed_array.hpp"
-#include "herring/layout.hpp"
-#include "herring/plan/roles.hpp"
-#include "herring/plan/topology.hpp"
-#include "herring/role.hpp"
-#include "herring/world.hpp"
+#include "herring/control/world.hpp"
+#include "herring/model/layout.hpp"
+#include "herring/model/role.hpp"
+#include "herring/model/roles.hpp"
+#include "herring/model/topology.hpp"
 
 #include <cstddef>
 #include <string_view>

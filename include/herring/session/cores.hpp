@@ -4,8 +4,8 @@
 #define HERRING_SESSION_CORES_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/gather_result.hpp"
-#include "herring/world.hpp"
+#include "herring/control/gather_result.hpp"
+#include "herring/control/world.hpp"
 
 #include <cstddef>
 #include <cstdint>

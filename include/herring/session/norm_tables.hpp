@@ -7,9 +7,9 @@
 #include "herring/base/ids.hpp"
 #include "herring/engine/execution.hpp"
 #include "herring/engine/messages.hpp"
+#include "herring/model/roles.hpp"
+#include "herring/model/topology.hpp"
 #include "herring/plan/plan.hpp"
-#include "herring/plan/roles.hpp"
-#include "herring/plan/topology.hpp"
 #include "herring/trace/trace.hpp"
 
 #include <cstddef>

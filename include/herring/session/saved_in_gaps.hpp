@@ -6,8 +6,8 @@
 #include "herring/base/config.hpp"
 #include "herring/checkpoint/snapshot_part.hpp"
 #include "herring/checkpoint/tensor_memory.hpp"
+#include "herring/control/world.hpp"
 #include "herring/session/checkpoint.hpp"
-#include "herring/world.hpp"
 
 #include <cstddef>
 #include <optional>

@@ -4,9 +4,9 @@
 #define HERRING_SESSION_SERVER_SET_UP_HPP
 
 #include "herring/base/config.hpp"
+#include "herring/control/world.hpp"
+#include "herring/model/topology.hpp"
 #include "herring/plan/plan.hpp"
-#include "herring/plan/topology.hpp"
-#include "herring/world.hpp"
 
 #include <optional>
 #include <string>

@@ -5,17 +5,17 @@
 
 #include "herring/base/config.hpp"
 #include "herring/base/digest.hpp"
+#include "herring/base/error.hpp"
 #include "herring/base/lane_math.hpp"
-#include "herring/base/private_memory.hpp"
-#include "herring/base/time.hpp"
 #include "herring/engine/operations/all_gather.hpp"
-#include "herring/error.hpp"
+#include "herring/machine/private_memory.hpp"
+#include "herring/machine/time.hpp"
+#include "herring/model/step_outcome.hpp"
 #include "herring/optimizer/none.hpp"
 #include "herring/optimizer/optimizer.hpp"
 #include "herring/plan/plan.hpp"
 #include "herring/step/collective.hpp"
 #include "herring/step/piece.hpp"
-#include "herring/step_outcome.hpp"
 
 #include <algorithm>
 #include <array>

@@ -4,23 +4,23 @@
 #define HERRING_SESSION_TRAINING_CALLS_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/base/time.hpp"
+#include "herring/base/error.hpp"
 #include "herring/checkpoint/state_range.hpp"
+#include "herring/control/world.hpp"
 #include "herring/engine/operations/all_gather.hpp"
 #include "herring/engine/operations/optimise.hpp"
 #include "herring/engine/operations/optimise_in_two.hpp"
 #include "herring/engine/operations/optimizer_memory.hpp"
-#include "herring/error.hpp"
+#include "herring/machine/time.hpp"
+#include "herring/model/step_outcome.hpp"
 #include "herring/optimizer/optimizer.hpp"
 #include "herring/plan/plan.hpp"
-#include "herring/policy.hpp"
+#include "herring/policy/policy.hpp"
 #include "herring/session/construction.hpp"
 #include "herring/session/session.hpp"
 #include "herring/session/training.hpp"
 #include "herring/step/calls.hpp"
 #include "herring/step/collective.hpp"
-#include "herring/step_outcome.hpp"
-#include "herring/world.hpp"
 
 #include <cstddef>
 #include <cstdio>

@@ -5,8 +5,8 @@
 
 #include "herring/base/config.hpp"
 #include "herring/base/ids.hpp"
-#include "herring/plan/roles.hpp"
-#include "herring/policy.hpp"
+#include "herring/model/roles.hpp"
+#include "herring/policy/policy.hpp"
 
 #include <concepts>
 #include <cstddef>

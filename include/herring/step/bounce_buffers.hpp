@@ -5,7 +5,7 @@
 
 #include "herring/base/config.hpp"
 #include "herring/base/fixed_array.hpp"
-#include "herring/base/time.hpp"
+#include "herring/machine/time.hpp"
 #include "herring/plan/memory_map.hpp"
 #include "herring/step/piece.hpp"
 

@@ -4,10 +4,10 @@
 #define HERRING_STEP_CALLS_HPP
 
 #include "herring/base/config.hpp"
+#include "herring/base/error.hpp"
 #include "herring/base/text.hpp"
-#include "herring/error.hpp"
+#include "herring/control/world.hpp"
 #include "herring/step/call_mark.hpp"
-#include "herring/world.hpp"
 
 #include <cstddef>
 #include <initializer_list>

@@ -4,22 +4,22 @@
 #define HERRING_STEP_COLLECTIVE_HPP
 
 #include "herring/base/config.hpp"
+#include "herring/base/error.hpp"
 #include "herring/base/round_up.hpp"
-#include "herring/base/time.hpp"
+#include "herring/base/units.hpp"
 #include "herring/engine/execution.hpp"
-#include "herring/error.hpp"
+#include "herring/machine/time.hpp"
+#include "herring/model/range.hpp"
+#include "herring/model/topology.hpp"
 #include "herring/plan/memory_map.hpp"
 #include "herring/plan/owned.hpp"
 #include "herring/plan/plan.hpp"
-#include "herring/plan/topology.hpp"
 #include "herring/plan/twofold.hpp"
-#include "herring/range.hpp"
 #include "herring/step/bounce_buffers.hpp"
 #include "herring/step/calls.hpp"
 #include "herring/step/piece.hpp"
 #include "herring/step/session_base.hpp"
 #include "herring/trace/trace.hpp"
-#include "herring/units.hpp"
 
 #include <algorithm>
 #include <cstddef>

@@ -4,8 +4,8 @@
 #define HERRING_STEP_EVERY_STEP_CALLS_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/base/time.hpp"
-#include "herring/error.hpp"
+#include "herring/base/error.hpp"
+#include "herring/machine/time.hpp"
 
 #include <chrono>
 #include <cstddef>

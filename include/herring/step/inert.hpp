@@ -4,16 +4,16 @@
 #define HERRING_STEP_INERT_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/base/time.hpp"
+#include "herring/base/error.hpp"
+#include "herring/control/world.hpp"
 #include "herring/engine/counters.hpp"
-#include "herring/error.hpp"
-#include "herring/layout.hpp"
+#include "herring/machine/time.hpp"
+#include "herring/model/layout.hpp"
+#include "herring/model/range.hpp"
+#include "herring/model/step_outcome.hpp"
 #include "herring/plan/plan.hpp"
-#include "herring/policy.hpp"
-#include "herring/range.hpp"
+#include "herring/policy/policy.hpp"
 #include "herring/step/every_step_calls.hpp"
-#include "herring/step_outcome.hpp"
-#include "herring/world.hpp"
 
 #include <chrono>
 #include <cstddef>

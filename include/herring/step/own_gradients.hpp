@@ -5,8 +5,8 @@
 
 #include "herring/base/config.hpp"
 #include "herring/base/fixed_array.hpp"
-#include "herring/base/private_memory.hpp"
 #include "herring/kernel/squares.hpp"
+#include "herring/machine/private_memory.hpp"
 #include "herring/plan/plan.hpp"
 #include "herring/step/due_buckets.hpp"
 #include "herring/step/ledger.hpp"

@@ -4,18 +4,18 @@
 #define HERRING_STEP_SESSION_BASE_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/base/private_memory.hpp"
+#include "herring/base/error.hpp"
+#include "herring/control/world.hpp"
 #include "herring/engine/counters.hpp"
 #include "herring/engine/execution.hpp"
 #include "herring/engine/state.hpp"
-#include "herring/error.hpp"
-#include "herring/layout.hpp"
+#include "herring/machine/private_memory.hpp"
+#include "herring/model/layout.hpp"
+#include "herring/model/topology.hpp"
 #include "herring/plan/memory_map.hpp"
 #include "herring/plan/plan.hpp"
-#include "herring/plan/topology.hpp"
 #include "herring/plan/twofold.hpp"
 #include "herring/policy/names.hpp"
-#include "herring/world.hpp"
 
 #include <chrono>
 #include <cstddef>

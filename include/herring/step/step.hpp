@@ -4,9 +4,9 @@
 #define HERRING_STEP_STEP_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/base/time.hpp"
+#include "herring/base/error.hpp"
 #include "herring/engine/execution.hpp"
-#include "herring/error.hpp"
+#include "herring/machine/time.hpp"
 #include "herring/plan/memory_map.hpp"
 #include "herring/plan/plan.hpp"
 #include "herring/step/bounce_buffers.hpp"

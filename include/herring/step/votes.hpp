@@ -4,9 +4,9 @@
 #define HERRING_STEP_VOTES_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/base/time.hpp"
+#include "herring/base/error.hpp"
 #include "herring/engine/operations/vote.hpp"
-#include "herring/error.hpp"
+#include "herring/machine/time.hpp"
 #include "herring/step/collective.hpp"
 #include "herring/sync/ballot.hpp"
 

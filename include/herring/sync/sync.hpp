@@ -4,7 +4,7 @@
 #define HERRING_SYNC_SYNC_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/policy.hpp"
+#include "herring/policy/policy.hpp"
 #include "herring/sync/ballot.hpp"
 
 #include <concepts>

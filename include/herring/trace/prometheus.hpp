@@ -4,10 +4,10 @@
 #define HERRING_TRACE_PROMETHEUS_HPP
 
 #include "herring/base/config.hpp"
+#include "herring/base/error.hpp"
 #include "herring/base/number_text.hpp"
 #include "herring/base/text.hpp"
-#include "herring/base/whole_file.hpp"
-#include "herring/error.hpp"
+#include "herring/machine/whole_file.hpp"
 #include "herring/trace/timeline_report.hpp"
 
 #include <algorithm>

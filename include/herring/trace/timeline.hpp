@@ -4,19 +4,19 @@
 #define HERRING_TRACE_TIMELINE_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/base/identity.hpp"
+#include "herring/base/error.hpp"
 #include "herring/base/text.hpp"
-#include "herring/base/ticks.hpp"
+#include "herring/base/version.hpp"
 #include "herring/control/variables.hpp"
-#include "herring/error.hpp"
+#include "herring/control/world.hpp"
+#include "herring/machine/identity.hpp"
+#include "herring/machine/ticks.hpp"
 #include "herring/trace/timeline_clocks.hpp"
 #include "herring/trace/timeline_data.hpp"
 #include "herring/trace/timeline_image.hpp"
 #include "herring/trace/timeline_memory.hpp"
 #include "herring/trace/timeline_report.hpp"
 #include "herring/trace/trace.hpp"
-#include "herring/version.hpp"
-#include "herring/world.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -247,7 +247,7 @@ namespace HERRING_NAMESPACE::trace {
 ///
 /// With HERRING_TIMELINE_DIR in the environment the ring lies in a file there, which bench/inspect reads, also of a process that
 /// was killed.
-/// Units:    times in ticks of the time-stamp counter, nanoseconds when they are read (base/ticks.hpp).
+/// Units:    times in ticks of the time-stamp counter, nanoseconds when they are read (machine/ticks.hpp).
 /// Cost:     32 bytes a record; an event takes the reading of the counter and five stores.
 /// Threads:  `data`, `report` and writers: the caller's; under progress::thread also while the other records.
 /// Source:   Li et al., MLHPC@SC19: what to ask of overlap; Horovod's timeline; PyTorch's flight recorder.

@@ -5,10 +5,10 @@
 
 #include "herring/base/config.hpp"
 #include "herring/base/digest.hpp"
-#include "herring/base/identity.hpp"
-#include "herring/base/ticks.hpp"
+#include "herring/control/world.hpp"
+#include "herring/machine/identity.hpp"
+#include "herring/machine/ticks.hpp"
 #include "herring/trace/timeline_image.hpp"
-#include "herring/world.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -4,9 +4,9 @@
 #define HERRING_TRACE_TIMELINE_DATA_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/base/ticks.hpp"
+#include "herring/base/error.hpp"
 #include "herring/control/wire/codec.hpp"
-#include "herring/error.hpp"
+#include "herring/machine/ticks.hpp"
 #include "herring/trace/timeline_image.hpp"
 
 #include <algorithm>

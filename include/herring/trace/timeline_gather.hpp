@@ -4,8 +4,8 @@
 #define HERRING_TRACE_TIMELINE_GATHER_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/base/whole_file.hpp"
-#include "herring/error.hpp"
+#include "herring/base/error.hpp"
+#include "herring/machine/whole_file.hpp"
 #include "herring/trace/timeline.hpp"
 #include "herring/trace/timeline_clocks.hpp"
 #include "herring/trace/timeline_data.hpp"

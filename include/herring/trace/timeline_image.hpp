@@ -5,7 +5,7 @@
 
 #include "herring/base/config.hpp"
 #include "herring/base/round_up.hpp"
-#include "herring/base/ticks.hpp"
+#include "herring/machine/ticks.hpp"
 #include "herring/trace/trace.hpp"
 
 #include <cstddef>

@@ -4,9 +4,9 @@
 #define HERRING_TRACE_TIMELINE_INSPECT_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/base/descriptor.hpp"
+#include "herring/base/error.hpp"
 #include "herring/base/text.hpp"
-#include "herring/error.hpp"
+#include "herring/machine/descriptor.hpp"
 #include "herring/trace/timeline_clocks.hpp"
 #include "herring/trace/timeline_data.hpp"
 #include "herring/trace/timeline_flights.hpp"

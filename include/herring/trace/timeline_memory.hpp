@@ -4,8 +4,8 @@
 #define HERRING_TRACE_TIMELINE_MEMORY_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/base/descriptor.hpp"
-#include "herring/base/file_size_limit.hpp"
+#include "herring/machine/descriptor.hpp"
+#include "herring/machine/file_size_limit.hpp"
 
 #include <cerrno>
 #include <cstddef>

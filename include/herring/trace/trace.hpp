@@ -4,9 +4,9 @@
 #define HERRING_TRACE_TRACE_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/layout.hpp"
-#include "herring/policy.hpp"
-#include "herring/world.hpp"
+#include "herring/control/world.hpp"
+#include "herring/model/layout.hpp"
+#include "herring/policy/policy.hpp"
 
 #include <concepts>
 #include <cstdint>

@@ -4,8 +4,8 @@
 #define HERRING_TRANSPORT_DECORATED_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/policy.hpp"
 #include "herring/policy/decorated_name.hpp"
+#include "herring/policy/policy.hpp"
 
 namespace HERRING_NAMESPACE::detail {
 

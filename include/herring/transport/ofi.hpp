@@ -4,8 +4,8 @@
 #define HERRING_TRANSPORT_OFI_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/provider.hpp"
 #include "herring/transport/ofi/messenger.hpp"
+#include "herring/transport/ofi/provider.hpp"
 #include "herring/transport/transport.hpp"
 
 #include <cstddef>

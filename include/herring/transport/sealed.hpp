@@ -5,6 +5,7 @@
 
 #include "herring/base/config.hpp"
 #include "herring/base/fixed_array.hpp"
+#include "herring/base/units.hpp"
 #include "herring/policy/names.hpp"
 #include "herring/transport/decorated.hpp"
 #include "herring/transport/decorated/posted_receives.hpp"
@@ -15,7 +16,6 @@
 #include "herring/transport/sealed/needs.hpp"
 #include "herring/transport/sealed/set_up.hpp"
 #include "herring/transport/transport.hpp"
-#include "herring/units.hpp"
 
 #include <algorithm>
 #include <chrono>

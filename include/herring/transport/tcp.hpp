@@ -6,7 +6,9 @@
 #include "herring/base/append_buffer.hpp"
 #include "herring/base/config.hpp"
 #include "herring/base/fixed_array.hpp"
-#include "herring/base/identity.hpp"
+#include "herring/base/units.hpp"
+#include "herring/machine/identity.hpp"
+#include "herring/model/tcp_tuning.hpp"
 #include "herring/policy/names.hpp"
 #include "herring/transport/tcp/connections.hpp"
 #include "herring/transport/tcp/frame.hpp"
@@ -16,9 +18,7 @@
 #include "herring/transport/tcp/peer.hpp"
 #include "herring/transport/tcp/socket_options.hpp"
 #include "herring/transport/tcp/waker.hpp"
-#include "herring/transport/tcp_tuning.hpp"
 #include "herring/transport/transport.hpp"
-#include "herring/units.hpp"
 
 #include <algorithm>
 #include <atomic>

@@ -4,9 +4,9 @@
 #define HERRING_TRANSPORT_TCP_ASIO_HPP
 
 #include "herring/base/config.hpp"
+#include "herring/base/error.hpp"
 #include "herring/base/fixed_array.hpp"
 #include "herring/base/manual_lifetime.hpp"
-#include "herring/error.hpp"
 #include "herring/transport/tcp.hpp"
 #include "herring/transport/tcp/boost_asio.hpp"
 #include "herring/transport/tcp/outer_loop.hpp"

@@ -5,11 +5,11 @@
 
 #include "herring/base/config.hpp"
 #include "herring/base/ids.hpp"
-#include "herring/plan/exchange_tuning.hpp"
-#include "herring/policy.hpp"
+#include "herring/control/world.hpp"
+#include "herring/model/exchange_tuning.hpp"
+#include "herring/policy/policy.hpp"
 #include "herring/transport/envelope.hpp"
 #include "herring/transport/transport_facts.hpp"
-#include "herring/world.hpp"
 
 #include <concepts>
 #include <cstddef>

@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "herring/base/config.hpp"
-#include "herring/element.hpp"
-#include "herring/policy.hpp"
+#include "herring/model/element.hpp"
+#include "herring/policy/policy.hpp"
 
 namespace HERRING_NAMESPACE {
 

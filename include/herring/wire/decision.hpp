@@ -7,7 +7,7 @@
 #include <type_traits>
 
 #include "herring/base/config.hpp"
-#include "herring/element.hpp"
+#include "herring/model/element.hpp"
 #include "herring/wire/wire.hpp"
 
 namespace HERRING_NAMESPACE::wire {

@@ -8,8 +8,9 @@
 #include <type_traits>
 
 #include "herring/base/config.hpp"
-#include "herring/element.hpp"
 #include "herring/kernel/lanes.hpp"
+#include "herring/model/element.hpp"
+#include "herring/policy/axes.hpp"
 
 namespace HERRING_NAMESPACE::wire {
 

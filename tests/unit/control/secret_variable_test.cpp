@@ -7,9 +7,9 @@
 #include "unit/crypto/hex.hpp"
 #include "unit/crypto/memory_of_process.hpp"
 
-#include "herring/control/environment.hpp"
 #include "herring/crypto/random.hpp"
 #include "herring/error.hpp"
+#include "herring/join/environment.hpp"
 
 #include <array>
 #include <cstddef>

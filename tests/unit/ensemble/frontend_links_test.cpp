@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "herring/ensemble/frontend_links.hpp"
 
-#include "herring/base/descriptor.hpp"
+#include "herring/machine/descriptor.hpp"
 
 #include "doctest/doctest.h"
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "herring/ensemble/incarnation.hpp"
 
-#include "herring/base/time.hpp"
+#include "herring/machine/time.hpp"
 
 #include "doctest/doctest.h"
 

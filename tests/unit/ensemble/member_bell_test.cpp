@@ -4,7 +4,7 @@
 
 #include "doctest/doctest.h"
 
-#include "herring/base/descriptor.hpp"
+#include "herring/machine/descriptor.hpp"
 
 #include <cerrno>
 #include <csignal>

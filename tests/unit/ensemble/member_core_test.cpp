@@ -4,10 +4,10 @@
 
 #include "doctest/doctest.h"
 
-#include "herring/base/descriptor.hpp"
 #include "herring/ensemble/control_sinks.hpp"
 #include "herring/ensemble/member_lane.hpp"
 #include "herring/ensemble/tcp_lane.hpp"
+#include "herring/machine/descriptor.hpp"
 #include "herring/waiting/adaptive.hpp"
 #include "herring/waiting/block.hpp"
 

@@ -12,6 +12,7 @@
 #include "herring/optimizer/nesterov.hpp"
 #include "herring/optimizer/sgd.hpp"
 #include "herring/sync/diloco.hpp"
+#include "herring/training.hpp"
 #include "herring/transport/inproc.hpp"
 
 #include <limits>

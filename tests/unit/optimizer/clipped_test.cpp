@@ -8,6 +8,7 @@
 #include "herring/optimizer/lamb.hpp"
 #include "herring/optimizer/on_nonfinite.hpp"
 #include "herring/optimizer/sgd.hpp"
+#include "herring/training.hpp"
 
 #include <string_view>
 

@@ -1,6 +1,7 @@
 // herring: tests of optimizer/lamb.hpp: the first step by hand, and ratios that are not there.
 // SPDX-License-Identifier: Apache-2.0
 #include "herring/optimizer/lamb.hpp"
+#include "herring/training.hpp"
 
 #include "doctest/doctest.h"
 

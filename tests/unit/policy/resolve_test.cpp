@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "herring/policy/resolve.hpp"
 
-#include "herring/policy/defaults.hpp"
+#include "herring/session/defaults.hpp"
 #include "herring/transport/inproc.hpp"
 #include "herring/update/sum.hpp"
 #include "herring/waiting/spin.hpp"

@@ -4,8 +4,8 @@
 #define HERRING_CONTROL_FAILURE_DEADLOCK_HPP
 
 #include "herring/base/config.hpp"
+#include "herring/base/error.hpp"
 #include "herring/base/fixed_array.hpp"
-#include "herring/error.hpp"
 
 #include <cstddef>
 #include <cstdint>

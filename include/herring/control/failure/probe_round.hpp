@@ -4,10 +4,10 @@
 #define HERRING_CONTROL_FAILURE_PROBE_ROUND_HPP
 
 #include "herring/base/config.hpp"
+#include "herring/base/error.hpp"
 #include "herring/base/fixed_array.hpp"
-#include "herring/base/time.hpp"
 #include "herring/control/failure/wait_graph.hpp"
-#include "herring/error.hpp"
+#include "herring/machine/time.hpp"
 
 #include <cstddef>
 #include <span>

@@ -4,6 +4,7 @@
 #define HERRING_CONTROL_RENDEZVOUS_COORDINATOR_HPP
 
 #include "herring/base/config.hpp"
+#include "herring/base/error.hpp"
 #include "herring/base/fixed_array.hpp"
 #include "herring/control/control.hpp"
 #include "herring/control/data_sockets.hpp"
@@ -16,7 +17,6 @@
 #include "herring/control/rendezvous/pending_collective.hpp"
 #include "herring/control/rendezvous/settings.hpp"
 #include "herring/control/wire/messages.hpp"
-#include "herring/error.hpp"
 
 #include <algorithm>
 #include <chrono>

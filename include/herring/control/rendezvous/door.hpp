@@ -3,11 +3,9 @@
 #ifndef HERRING_CONTROL_RENDEZVOUS_DOOR_HPP
 #define HERRING_CONTROL_RENDEZVOUS_DOOR_HPP
 
-#include "herring/base/address.hpp"
 #include "herring/base/config.hpp"
+#include "herring/base/error.hpp"
 #include "herring/base/fixed_array.hpp"
-#include "herring/base/forks.hpp"
-#include "herring/base/identity.hpp"
 #include "herring/control/control.hpp"
 #include "herring/control/rendezvous/connection.hpp"
 #include "herring/control/rendezvous/endpoint.hpp"
@@ -17,8 +15,10 @@
 #include "herring/control/wire/messages.hpp"
 #include "herring/crypto/random.hpp"
 #include "herring/crypto/secret_key.hpp"
-#include "herring/error.hpp"
-#include "herring/plan/topology.hpp"
+#include "herring/machine/address.hpp"
+#include "herring/machine/forks.hpp"
+#include "herring/machine/identity.hpp"
+#include "herring/model/topology.hpp"
 
 #include <algorithm>
 #include <cerrno>

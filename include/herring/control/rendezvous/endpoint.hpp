@@ -4,7 +4,7 @@
 #define HERRING_CONTROL_RENDEZVOUS_ENDPOINT_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/base/monitor.hpp"
+#include "herring/base/error.hpp"
 #include "herring/control/control.hpp"
 #include "herring/control/data_sockets.hpp"
 #include "herring/control/failure/deadlock.hpp"
@@ -17,7 +17,7 @@
 #include "herring/control/rendezvous/settings.hpp"
 #include "herring/control/silence_bound.hpp"
 #include "herring/control/world_state.hpp"
-#include "herring/error.hpp"
+#include "herring/machine/monitor.hpp"
 
 #include <algorithm>
 #include <chrono>

@@ -4,9 +4,8 @@
 #define HERRING_CONTROL_RENDEZVOUS_ENDPOINT_BASE_HPP
 
 #include "herring/base/config.hpp"
+#include "herring/base/error.hpp"
 #include "herring/base/fixed_array.hpp"
-#include "herring/base/identity.hpp"
-#include "herring/base/monitor.hpp"
 #include "herring/control/control.hpp"
 #include "herring/control/data_sockets.hpp"
 #include "herring/control/failure/wait_graph.hpp"
@@ -19,9 +18,10 @@
 #include "herring/control/world_state.hpp"
 #include "herring/control/world_times.hpp"
 #include "herring/crypto/secret_key.hpp"
-#include "herring/error.hpp"
-#include "herring/plan/topology.hpp"
-#include "herring/role.hpp"
+#include "herring/machine/identity.hpp"
+#include "herring/machine/monitor.hpp"
+#include "herring/model/role.hpp"
+#include "herring/model/topology.hpp"
 
 #include <algorithm>
 #include <atomic>

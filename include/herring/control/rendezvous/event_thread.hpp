@@ -3,10 +3,10 @@
 #ifndef HERRING_CONTROL_RENDEZVOUS_EVENT_THREAD_HPP
 #define HERRING_CONTROL_RENDEZVOUS_EVENT_THREAD_HPP
 
-#include "herring/base/blocked_threads.hpp"
 #include "herring/base/config.hpp"
-#include "herring/base/start_thread.hpp"
-#include "herring/error.hpp"
+#include "herring/base/error.hpp"
+#include "herring/machine/blocked_threads.hpp"
+#include "herring/machine/start_thread.hpp"
 
 #include <cerrno>
 #include <cstddef>

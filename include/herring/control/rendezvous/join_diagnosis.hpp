@@ -4,10 +4,10 @@
 #define HERRING_CONTROL_RENDEZVOUS_JOIN_DIAGNOSIS_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/base/time.hpp"
+#include "herring/base/error.hpp"
 #include "herring/control/rendezvous/registration.hpp"
 #include "herring/control/wire/messages.hpp"
-#include "herring/error.hpp"
+#include "herring/machine/time.hpp"
 
 #include <chrono>
 #include <cstddef>

@@ -3,9 +3,8 @@
 #ifndef HERRING_CONTROL_RENDEZVOUS_LINK_TO_RANK_0_HPP
 #define HERRING_CONTROL_RENDEZVOUS_LINK_TO_RANK_0_HPP
 
-#include "herring/base/address.hpp"
 #include "herring/base/config.hpp"
-#include "herring/base/forks.hpp"
+#include "herring/base/error.hpp"
 #include "herring/control/control.hpp"
 #include "herring/control/data_sockets.hpp"
 #include "herring/control/rendezvous/connection.hpp"
@@ -16,7 +15,8 @@
 #include "herring/control/rendezvous/settings.hpp"
 #include "herring/control/wire/messages.hpp"
 #include "herring/crypto/secret_key.hpp"
-#include "herring/error.hpp"
+#include "herring/machine/address.hpp"
+#include "herring/machine/forks.hpp"
 
 #include <algorithm>
 #include <cerrno>

@@ -4,6 +4,7 @@
 #define HERRING_CONTROL_RENDEZVOUS_PARTICIPANT_HPP
 
 #include "herring/base/config.hpp"
+#include "herring/base/error.hpp"
 #include "herring/control/control.hpp"
 #include "herring/control/failure/departure.hpp"
 #include "herring/control/failure/wait_graph.hpp"
@@ -11,7 +12,6 @@
 #include "herring/control/rendezvous/link_to_rank_0.hpp"
 #include "herring/control/rendezvous/settings.hpp"
 #include "herring/control/wire/messages.hpp"
-#include "herring/error.hpp"
 
 #include <algorithm>
 #include <chrono>

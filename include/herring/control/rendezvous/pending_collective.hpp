@@ -5,9 +5,9 @@
 
 #include "herring/base/config.hpp"
 #include "herring/base/fixed_array.hpp"
+#include "herring/control/gather_result.hpp"
 #include "herring/control/wire/codec.hpp"
 #include "herring/control/wire/frame.hpp"
-#include "herring/gather_result.hpp"
 
 #include <cstddef>
 #include <cstdint>

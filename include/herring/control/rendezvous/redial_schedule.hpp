@@ -4,9 +4,9 @@
 #define HERRING_CONTROL_RENDEZVOUS_REDIAL_SCHEDULE_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/base/time.hpp"
 #include "herring/control/world_times.hpp"
-#include "herring/failure_detector_options.hpp"
+#include "herring/machine/time.hpp"
+#include "herring/model/failure_detector_options.hpp"
 
 #include <algorithm>
 #include <chrono>

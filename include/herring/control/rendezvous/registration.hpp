@@ -4,12 +4,12 @@
 #define HERRING_CONTROL_RENDEZVOUS_REGISTRATION_HPP
 
 #include "herring/base/config.hpp"
+#include "herring/base/error.hpp"
 #include "herring/base/fixed_array.hpp"
 #include "herring/control/control.hpp"
 #include "herring/control/rendezvous/connection.hpp"
 #include "herring/control/timeouts.hpp"
 #include "herring/control/wire/messages.hpp"
-#include "herring/error.hpp"
 
 #include <algorithm>
 #include <chrono>

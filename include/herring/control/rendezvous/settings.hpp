@@ -3,15 +3,15 @@
 #ifndef HERRING_CONTROL_RENDEZVOUS_SETTINGS_HPP
 #define HERRING_CONTROL_RENDEZVOUS_SETTINGS_HPP
 
-#include "herring/base/address.hpp"
 #include "herring/base/config.hpp"
 #include "herring/base/fixed_array.hpp"
 #include "herring/control/control.hpp"
-#include "herring/control/failure/failure_handler.hpp"
 #include "herring/control/world_times.hpp"
 #include "herring/crypto/seal_provider.hpp"
 #include "herring/crypto/secret.hpp"
-#include "herring/role.hpp"
+#include "herring/machine/address.hpp"
+#include "herring/model/failure_handler.hpp"
+#include "herring/model/role.hpp"
 
 #include <chrono>
 #include <optional>

@@ -4,11 +4,11 @@
 #define HERRING_CONTROL_SHARED_FAILURE_WATCH_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/base/futex.hpp"
-#include "herring/base/start_thread.hpp"
+#include "herring/base/error.hpp"
 #include "herring/control/control.hpp"
-#include "herring/control/failure/failure_handler.hpp"
-#include "herring/error.hpp"
+#include "herring/machine/futex.hpp"
+#include "herring/machine/start_thread.hpp"
+#include "herring/model/failure_handler.hpp"
 
 #include <atomic>
 #include <chrono>

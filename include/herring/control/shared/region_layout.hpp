@@ -4,10 +4,10 @@
 #define HERRING_CONTROL_SHARED_REGION_LAYOUT_HPP
 
 #include "herring/base/config.hpp"
+#include "herring/base/error.hpp"
 #include "herring/base/round_up.hpp"
 #include "herring/control/failure/wait_graph.hpp"
 #include "herring/control/shared/shown_report.hpp"
-#include "herring/error.hpp"
 
 #include <atomic>
 #include <cstddef>

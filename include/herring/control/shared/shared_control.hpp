@@ -4,15 +4,15 @@
 #define HERRING_CONTROL_SHARED_SHARED_CONTROL_HPP
 
 #include "herring/base/config.hpp"
+#include "herring/base/error.hpp"
 #include "herring/control/control.hpp"
 #include "herring/control/failure/deadlock.hpp"
-#include "herring/control/failure/failure_handler.hpp"
 #include "herring/control/failure/wait_graph.hpp"
+#include "herring/control/gather_result.hpp"
 #include "herring/control/shared/failure_watch.hpp"
 #include "herring/control/shared/shared_region.hpp"
 #include "herring/control/world_state.hpp"
-#include "herring/error.hpp"
-#include "herring/gather_result.hpp"
+#include "herring/model/failure_handler.hpp"
 
 #include <cstddef>
 #include <span>

@@ -4,15 +4,15 @@
 #define HERRING_CONTROL_SHARED_SHARED_FAILURES_HPP
 
 #include "herring/base/config.hpp"
+#include "herring/base/error.hpp"
 #include "herring/base/fixed_array.hpp"
-#include "herring/base/futex.hpp"
 #include "herring/control/control.hpp"
 #include "herring/control/failure/deadlock.hpp"
 #include "herring/control/failure/wait_graph.hpp"
 #include "herring/control/shared/failure_watch.hpp"
 #include "herring/control/shared/region_layout.hpp"
-#include "herring/error.hpp"
-#include "herring/failure_detector_options.hpp"
+#include "herring/machine/futex.hpp"
+#include "herring/model/failure_detector_options.hpp"
 
 #include <atomic>
 #include <chrono>

@@ -4,18 +4,18 @@
 #define HERRING_CONTROL_SHARED_SHARED_REGION_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/base/cpu_pause.hpp"
+#include "herring/base/error.hpp"
 #include "herring/base/fixed_array.hpp"
-#include "herring/base/identity.hpp"
 #include "herring/control/control.hpp"
 #include "herring/control/failure/departure.hpp"
 #include "herring/control/failure/stall_detector.hpp"
 #include "herring/control/failure/wait_graph.hpp"
+#include "herring/control/gather_result.hpp"
 #include "herring/control/shared/shared_failures.hpp"
 #include "herring/control/world_state.hpp"
-#include "herring/error.hpp"
-#include "herring/failure_detector_options.hpp"
-#include "herring/gather_result.hpp"
+#include "herring/machine/cpu_pause.hpp"
+#include "herring/machine/identity.hpp"
+#include "herring/model/failure_detector_options.hpp"
 
 #include <algorithm>
 #include <atomic>

@@ -5,17 +5,17 @@
 
 #include "herring/base/byte_buffer.hpp"
 #include "herring/base/config.hpp"
+#include "herring/base/error.hpp"
 #include "herring/base/fixed_array.hpp"
-#include "herring/base/time.hpp"
 #include "herring/control/failure/deadlock.hpp"
 #include "herring/control/failure/wait_graph.hpp"
 #include "herring/control/wire/codec.hpp"
 #include "herring/control/wire/limits.hpp"
 #include "herring/control/world_times.hpp"
 #include "herring/crypto/secret_key.hpp"
-#include "herring/error.hpp"
-#include "herring/plan/topology.hpp"
-#include "herring/role.hpp"
+#include "herring/machine/time.hpp"
+#include "herring/model/role.hpp"
+#include "herring/model/topology.hpp"
 
 #include <algorithm>
 #include <array>

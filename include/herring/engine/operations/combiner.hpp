@@ -5,10 +5,10 @@
 
 #include "herring/base/config.hpp"
 #include "herring/base/fixed_array.hpp"
-#include "herring/element.hpp"
 #include "herring/engine/operation.hpp"
 #include "herring/engine/state.hpp"
 #include "herring/kernel/fold.hpp"
+#include "herring/model/element.hpp"
 
 #include <cstddef>
 #include <cstdint>

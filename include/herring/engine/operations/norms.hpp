@@ -4,10 +4,10 @@
 #define HERRING_ENGINE_OPERATIONS_NORMS_HPP
 
 #include "herring/base/config.hpp"
+#include "herring/base/error.hpp"
 #include "herring/engine/execution.hpp"
 #include "herring/engine/operation.hpp"
 #include "herring/engine/state.hpp"
-#include "herring/error.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -4,10 +4,10 @@
 #define HERRING_GPU_CUDA_CUDA_DEVICE_CUH
 
 #include "herring/base/config.hpp"
-#include "herring/base/sleep.hpp"
-#include "herring/error.hpp"
+#include "herring/base/error.hpp"
+#include "herring/control/world.hpp"
 #include "herring/gpu/shared_device_warning.hpp"
-#include "herring/world.hpp"
+#include "herring/machine/sleep.hpp"
 
 #include <atomic>
 #include <chrono>

@@ -4,10 +4,10 @@
 #define HERRING_GPU_CUDA_CUDA_NCCL_CUH
 
 #include "herring/base/config.hpp"
-#include "herring/element.hpp"
 #include "herring/gpu/cuda/cuda_device.cuh"
 #include "herring/gpu/cuda/cuda_runtime.cuh"
 #include "herring/gpu/nccl.hpp"
+#include "herring/model/element.hpp"
 
 #include <cstddef>
 #include <cstdio>

@@ -4,10 +4,10 @@
 #define HERRING_GPU_KERNEL_FOLD_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/element.hpp"
 #include "herring/gpu/kernel/fold_args.hpp"
 #include "herring/gpu/kernel/slices.hpp"
 #include "herring/gpu/kernel/vec16.hpp"
+#include "herring/model/element.hpp"
 #include "herring/update/update.hpp"
 
 #include <cstddef>

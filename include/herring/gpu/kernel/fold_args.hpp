@@ -4,8 +4,8 @@
 #define HERRING_GPU_KERNEL_FOLD_ARGS_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/element.hpp"
 #include "herring/gpu/kernel/slices.hpp"
+#include "herring/model/element.hpp"
 
 #include <cstdint>
 

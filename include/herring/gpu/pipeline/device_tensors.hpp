@@ -5,16 +5,16 @@
 
 #include "herring/base/append_buffer.hpp"
 #include "herring/base/config.hpp"
+#include "herring/base/error.hpp"
 #include "herring/base/fixed_array.hpp"
 #include "herring/base/manual_lifetime.hpp"
+#include "herring/control/world.hpp"
 #include "herring/engine/execution.hpp"
-#include "herring/error.hpp"
 #include "herring/gpu/runtime.hpp"
 #include "herring/plan/memory_map.hpp"
 #include "herring/plan/plan.hpp"
 #include "herring/step/piece.hpp"
 #include "herring/trace/trace.hpp"
-#include "herring/world.hpp"
 
 #include <cstddef>
 #include <cstdint>

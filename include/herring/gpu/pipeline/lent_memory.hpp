@@ -4,7 +4,7 @@
 #define HERRING_GPU_PIPELINE_LENT_MEMORY_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/error.hpp"
+#include "herring/base/error.hpp"
 #include "herring/gpu/runtime.hpp"
 
 #include <cstddef>

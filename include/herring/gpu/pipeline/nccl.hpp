@@ -4,19 +4,19 @@
 #define HERRING_GPU_PIPELINE_NCCL_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/base/sleep.hpp"
+#include "herring/base/error.hpp"
+#include "herring/base/units.hpp"
 #include "herring/control/all_or_none.hpp"
 #include "herring/engine/execution.hpp"
-#include "herring/error.hpp"
 #include "herring/gpu/nccl.hpp"
 #include "herring/gpu/pipeline/device_tensors.hpp"
 #include "herring/gpu/pipeline/summing_pipeline.hpp"
 #include "herring/gpu/runtime.hpp"
-#include "herring/gpu/tuning.hpp"
 #include "herring/intra_node/intra_node.hpp"
+#include "herring/machine/sleep.hpp"
+#include "herring/model/gpu_tuning.hpp"
 #include "herring/policy/names.hpp"
 #include "herring/policy/needs.hpp"
-#include "herring/units.hpp"
 #include "herring/update/sum.hpp"
 
 #include <algorithm>

@@ -5,8 +5,7 @@
 
 #include "herring/base/config.hpp"
 #include "herring/base/fixed_array.hpp"
-#include "herring/base/sleep.hpp"
-#include "herring/base/time.hpp"
+#include "herring/base/units.hpp"
 #include "herring/control/all_or_none.hpp"
 #include "herring/engine/execution.hpp"
 #include "herring/gpu/pipeline/device_tensors.hpp"
@@ -14,10 +13,11 @@
 #include "herring/gpu/pipeline/peer_trial.hpp"
 #include "herring/gpu/pipeline/summing_pipeline.hpp"
 #include "herring/gpu/runtime.hpp"
-#include "herring/gpu/tuning.hpp"
 #include "herring/intra_node/intra_node.hpp"
+#include "herring/machine/sleep.hpp"
+#include "herring/machine/time.hpp"
+#include "herring/model/gpu_tuning.hpp"
 #include "herring/policy/names.hpp"
-#include "herring/units.hpp"
 
 #include <atomic>
 #include <chrono>

@@ -4,10 +4,10 @@
 #define HERRING_GPU_PIPELINE_PEER_TRIAL_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/error.hpp"
+#include "herring/base/error.hpp"
+#include "herring/control/world.hpp"
 #include "herring/gpu/peer_access.hpp"
 #include "herring/gpu/runtime.hpp"
-#include "herring/world.hpp"
 
 #include <algorithm>
 #include <array>

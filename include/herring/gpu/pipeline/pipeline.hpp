@@ -4,8 +4,8 @@
 #define HERRING_GPU_PIPELINE_PIPELINE_HPP
 
 #include "herring/base/config.hpp"
+#include "herring/base/device_span.hpp"
 #include "herring/base/fixed_array.hpp"
-#include "herring/device_span.hpp"
 #include "herring/engine/device_memory.hpp"
 #include "herring/gpu/pipeline/copy_lists.hpp"
 #include "herring/gpu/pipeline/graph_cache.hpp"

@@ -5,10 +5,10 @@
 
 #include "herring/base/config.hpp"
 #include "herring/base/round_up.hpp"
+#include "herring/control/world.hpp"
 #include "herring/engine/execution.hpp"
 #include "herring/gpu/pipeline/pipeline.hpp"
 #include "herring/gpu/runtime.hpp"
-#include "herring/world.hpp"
 
 #include <cstddef>
 #include <cstdint>

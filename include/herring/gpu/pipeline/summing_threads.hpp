@@ -3,16 +3,16 @@
 #ifndef HERRING_GPU_PIPELINE_SUMMING_THREADS_HPP
 #define HERRING_GPU_PIPELINE_SUMMING_THREADS_HPP
 
-#include "herring/base/blocked_threads.hpp"
 #include "herring/base/config.hpp"
+#include "herring/base/error.hpp"
 #include "herring/base/fixed_array.hpp"
-#include "herring/base/futex.hpp"
-#include "herring/base/start_thread.hpp"
+#include "herring/control/world.hpp"
 #include "herring/engine/execution.hpp"
-#include "herring/error.hpp"
 #include "herring/intra_node/shared_memory.hpp"
 #include "herring/kernel/fold.hpp"
-#include "herring/world.hpp"
+#include "herring/machine/blocked_threads.hpp"
+#include "herring/machine/futex.hpp"
+#include "herring/machine/start_thread.hpp"
 
 #include <algorithm>
 #include <atomic>

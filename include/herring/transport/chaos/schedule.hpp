@@ -4,14 +4,14 @@
 #define HERRING_TRANSPORT_CHAOS_SCHEDULE_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/base/identity.hpp"
-#include "herring/control/environment.hpp"
+#include "herring/base/error.hpp"
+#include "herring/control/gather_result.hpp"
 #include "herring/control/wire/codec.hpp"
-#include "herring/error.hpp"
-#include "herring/gather_result.hpp"
+#include "herring/control/world.hpp"
+#include "herring/join/environment.hpp"
+#include "herring/machine/identity.hpp"
 #include "herring/transport/chaos/random.hpp"
 #include "herring/transport/chaos/tuning.hpp"
-#include "herring/world.hpp"
 
 #include <chrono>
 #include <cstdint>

@@ -6,12 +6,12 @@
 #include "herring/base/append_buffer.hpp"
 #include "herring/base/config.hpp"
 #include "herring/base/fixed_array.hpp"
+#include "herring/control/world.hpp"
 #include "herring/transport/ofi/endpoint.hpp"
 #include "herring/transport/ofi/escapable_calls.hpp"
 #include "herring/transport/ofi/handle.hpp"
 #include "herring/transport/ofi/select.hpp"
 #include "herring/transport/transport.hpp"
-#include "herring/world.hpp"
 
 #include <cstddef>
 #include <cstdint>

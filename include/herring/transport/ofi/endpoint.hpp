@@ -4,11 +4,11 @@
 #define HERRING_TRANSPORT_OFI_ENDPOINT_HPP
 
 #include "herring/base/config.hpp"
+#include "herring/base/error.hpp"
 #include "herring/base/fixed_array.hpp"
-#include "herring/base/identity.hpp"
+#include "herring/control/gather_result.hpp"
 #include "herring/control/wire/codec.hpp"
-#include "herring/error.hpp"
-#include "herring/gather_result.hpp"
+#include "herring/machine/identity.hpp"
 #include "herring/transport/ofi/handle.hpp"
 #include "herring/transport/ofi/regions.hpp"
 #include "herring/transport/ofi/select.hpp"

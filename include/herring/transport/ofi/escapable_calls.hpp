@@ -4,11 +4,11 @@
 #define HERRING_TRANSPORT_OFI_ESCAPABLE_CALLS_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/base/monitor.hpp"
-#include "herring/base/sleep.hpp"
-#include "herring/base/start_thread.hpp"
-#include "herring/error.hpp"
-#include "herring/world.hpp"
+#include "herring/base/error.hpp"
+#include "herring/control/world.hpp"
+#include "herring/machine/monitor.hpp"
+#include "herring/machine/sleep.hpp"
+#include "herring/machine/start_thread.hpp"
 
 #include <atomic>
 #include <cerrno>

@@ -4,18 +4,18 @@
 #define HERRING_TRANSPORT_OFI_HANDSHAKE_HPP
 
 #include "herring/base/config.hpp"
+#include "herring/base/error.hpp"
 #include "herring/base/fixed_array.hpp"
 #include "herring/base/little_endian.hpp"
 #include "herring/control/failure/stall_detector.hpp"
+#include "herring/control/world.hpp"
 #include "herring/crypto/hmac.hpp"
 #include "herring/crypto/random.hpp"
 #include "herring/crypto/secret_key.hpp"
 #include "herring/crypto/sha256.hpp"
-#include "herring/error.hpp"
 #include "herring/transport/ofi/channel.hpp"
 #include "herring/transport/ofi/select.hpp"
 #include "herring/transport/ofi/sleep.hpp"
-#include "herring/world.hpp"
 
 #include <rdma/fi_endpoint.h>
 

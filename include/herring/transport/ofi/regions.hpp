@@ -4,8 +4,8 @@
 #define HERRING_TRANSPORT_OFI_REGIONS_HPP
 
 #include "herring/base/config.hpp"
+#include "herring/base/error.hpp"
 #include "herring/base/fixed_array.hpp"
-#include "herring/error.hpp"
 #include "herring/transport/ofi/handle.hpp"
 
 #include <cstddef>

@@ -4,10 +4,10 @@
 #define HERRING_TRANSPORT_OFI_SELECT_HPP
 
 #include "herring/base/config.hpp"
+#include "herring/base/error.hpp"
 #include "herring/base/text.hpp"
-#include "herring/error.hpp"
-#include "herring/provider.hpp"
 #include "herring/transport/ofi/handle.hpp"
+#include "herring/transport/ofi/provider.hpp"
 
 #include <bit>
 #include <cstddef>

@@ -4,9 +4,9 @@
 #define HERRING_TRANSPORT_OFI_SLEEP_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/base/descriptor.hpp"
-#include "herring/base/time.hpp"
-#include "herring/error.hpp"
+#include "herring/base/error.hpp"
+#include "herring/machine/descriptor.hpp"
+#include "herring/machine/time.hpp"
 #include "herring/transport/ofi/handle.hpp"
 
 #include <algorithm>

@@ -5,9 +5,9 @@
 
 #include "herring/base/config.hpp"
 #include "herring/base/little_endian.hpp"
+#include "herring/crypto/aes_gcm.hpp"
 #include "herring/crypto/secret_key.hpp"
 #include "herring/transport/received_counters.hpp"
-#include "herring/transport/sealed/aes_gcm.hpp"
 #include "herring/transport/sealed/envelope.hpp"
 #include "herring/transport/sealed/keys.hpp"
 

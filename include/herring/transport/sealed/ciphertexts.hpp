@@ -5,8 +5,8 @@
 
 #include "herring/base/config.hpp"
 #include "herring/base/fixed_array.hpp"
-#include "herring/base/private_memory.hpp"
 #include "herring/base/round_up.hpp"
+#include "herring/machine/private_memory.hpp"
 #include "herring/transport/sealed/envelope.hpp"
 
 #include <bit>

@@ -4,17 +4,17 @@
 #define HERRING_TRANSPORT_SEALED_SET_UP_HPP
 
 #include "herring/base/config.hpp"
+#include "herring/base/error.hpp"
 #include "herring/base/fixed_array.hpp"
+#include "herring/control/gather_result.hpp"
 #include "herring/control/memory_check.hpp"
 #include "herring/control/wire/codec.hpp"
+#include "herring/control/world.hpp"
 #include "herring/crypto/random.hpp"
 #include "herring/crypto/secret_key.hpp"
-#include "herring/error.hpp"
-#include "herring/gather_result.hpp"
 #include "herring/transport/sealed/ciphertexts.hpp"
 #include "herring/transport/sealed/keys.hpp"
 #include "herring/transport/transport.hpp"
-#include "herring/world.hpp"
 
 #include <algorithm>
 #include <array>

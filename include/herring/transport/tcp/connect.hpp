@@ -3,18 +3,18 @@
 #ifndef HERRING_TRANSPORT_TCP_CONNECT_HPP
 #define HERRING_TRANSPORT_TCP_CONNECT_HPP
 
-#include "herring/base/address.hpp"
 #include "herring/base/config.hpp"
-#include "herring/base/descriptor.hpp"
 #include "herring/base/fixed_array.hpp"
-#include "herring/base/forks.hpp"
-#include "herring/base/name_lookup.hpp"
+#include "herring/control/world.hpp"
 #include "herring/crypto/hmac.hpp"
 #include "herring/crypto/random.hpp"
 #include "herring/crypto/secret_key.hpp"
 #include "herring/crypto/sha256.hpp"
+#include "herring/machine/address.hpp"
+#include "herring/machine/descriptor.hpp"
+#include "herring/machine/forks.hpp"
+#include "herring/machine/name_lookup.hpp"
 #include "herring/transport/tcp/frame.hpp"
-#include "herring/world.hpp"
 
 #include <algorithm>
 #include <array>

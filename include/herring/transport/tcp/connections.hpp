@@ -4,9 +4,9 @@
 #define HERRING_TRANSPORT_TCP_CONNECTIONS_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/base/descriptor.hpp"
 #include "herring/base/fixed_array.hpp"
-#include "herring/world.hpp"
+#include "herring/control/world.hpp"
+#include "herring/machine/descriptor.hpp"
 
 #include <chrono>
 #include <cstddef>

@@ -4,7 +4,7 @@
 #define HERRING_TRANSPORT_TCP_OUTER_LOOP_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/base/time.hpp"
+#include "herring/machine/time.hpp"
 
 #include <atomic>
 #include <cstddef>

@@ -4,10 +4,10 @@
 #define HERRING_TRANSPORT_TCP_PEER_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/base/descriptor.hpp"
 #include "herring/base/fixed_array.hpp"
 #include "herring/base/ids.hpp"
 #include "herring/control/data_sockets.hpp"
+#include "herring/machine/descriptor.hpp"
 #include "herring/transport/envelope.hpp"
 #include "herring/transport/tcp/link.hpp"
 #include "herring/transport/tcp/match_table.hpp"

@@ -4,9 +4,9 @@
 #define HERRING_TRANSPORT_TCP_SOCKET_OPTIONS_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/error.hpp"
-#include "herring/transport/tcp_tuning.hpp"
-#include "herring/world.hpp"
+#include "herring/base/error.hpp"
+#include "herring/control/world.hpp"
+#include "herring/model/tcp_tuning.hpp"
 
 #include <algorithm>
 #include <chrono>

@@ -4,10 +4,10 @@
 #define HERRING_TRANSPORT_TCP_WAKER_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/base/descriptor.hpp"
-#include "herring/base/time.hpp"
-#include "herring/base/timespec.hpp"
-#include "herring/error.hpp"
+#include "herring/base/error.hpp"
+#include "herring/machine/descriptor.hpp"
+#include "herring/machine/time.hpp"
+#include "herring/machine/timespec.hpp"
 
 #include <atomic>
 #include <cerrno>

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "herring/control/rendezvous/connection.hpp"
 
-#include "herring/base/address.hpp"
 #include "herring/control/rendezvous/rendezvous.hpp"
+#include "herring/machine/address.hpp"
 #include "herring/world.hpp"
 
 #include "control_peer.hpp"

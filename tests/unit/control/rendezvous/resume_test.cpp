@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "herring/control/rendezvous/rendezvous.hpp"
 
-#include "herring/base/address.hpp"
+#include "herring/machine/address.hpp"
 #include "herring/world.hpp"
 
 #include "control_peer.hpp"

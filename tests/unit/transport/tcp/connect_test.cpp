@@ -4,10 +4,10 @@
 
 #include "doctest/doctest.h"
 
-#include "herring/base/address.hpp"
-#include "herring/base/descriptor.hpp"
 #include "herring/error.hpp"
 #include "herring/launch.hpp"
+#include "herring/machine/address.hpp"
+#include "herring/machine/descriptor.hpp"
 #include "herring/transport/tcp/frame.hpp"
 
 #include <array>

@@ -4,9 +4,9 @@
 
 #include "doctest/doctest.h"
 
-#include "herring/base/descriptor.hpp"
-#include "herring/base/small_file.hpp"
 #include "herring/error.hpp"
+#include "herring/machine/descriptor.hpp"
+#include "herring/machine/small_file.hpp"
 
 #include <chrono>
 #include <limits>

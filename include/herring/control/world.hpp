@@ -1,0 +1,177 @@
+// herring: the ranks that work together, as one of them sees them.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_CONTROL_WORLD_HPP
+#define HERRING_CONTROL_WORLD_HPP
+
+#include "herring/base/config.hpp"
+#include "herring/base/error.hpp"
+#include "herring/control/control.hpp"
+#include "herring/control/failure_detector.hpp"
+#include "herring/control/gather_result.hpp"
+#include "herring/control/world_state.hpp"
+#include "herring/machine/identity.hpp"
+#include "herring/model/failure_handler.hpp"
+#include "herring/model/role.hpp"
+#include "herring/model/topology.hpp"
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace HERRING_NAMESPACE {
+
+/// The ranks that reduce together, seen from one of them: the result of `join()`, `launch()` or `launch_threads()`.
+///
+/// A default-constructed world is one rank alone.
+/// Threads:  collectives from one thread at a time; `failed()` and `fail()` from any thread.
+/// Lifetime: movable, also while reducers made from it live: they refer to the ranks, not to this object. A reducer whose
+/// world was destroyed refuses every call (`bad_state`); in the middle of a step the other ranks are told. A transport
+/// that a program constructs from a world refers to the object, which must not be moved then. The destructor leaves
+/// in order, within 5 s, and never throws.
+class world {
+  public:
+    HERRING_SEPARABLE world();
+    /// For backends.
+    HERRING_SEPARABLE explicit world(detail::membership joined);
+    /// For reducers: another handle on the state of `of`.
+    ///
+    /// Errors:  `bad_state` when `of` was moved from.
+    HERRING_SEPARABLE world(world& of, detail::for_reducer);
+
+    world(world&& other) noexcept
+        : rank_(other.rank_), owner_(other.owner_),
+          state_(std::exchange(other.state_, detail::world_state::none())) {}
+    world& operator=(world&& other) noexcept {
+        if (this != &other) {
+            leave();
+            rank_ = other.rank_;
+            owner_ = other.owner_;
+            state_ = std::exchange(other.state_, detail::world_state::none());
+        }
+        return *this;
+    }
+    ~world() { leave(); }
+
+    int rank() const noexcept { return rank_; }
+    int size() const noexcept { return info().map.size(); }
+    int node() const noexcept { return info().map.node(rank_); }
+    int nodes() const noexcept { return info().map.nodes(); }
+    int local_rank() const noexcept { return info().map.local_rank(rank_); }
+    int local_size() const noexcept { return info().map.local_size(node()); }
+
+    /// What this rank is for: HERRING_ROLE, `join_options::role`, `launch_options::roles`.
+    herring::role role() const noexcept { return info().map.role_of(rank_); }
+    /// The number of this rank among the workers, in the order of ranks; −1 on a server.
+    int worker() const noexcept { return info().map.worker(rank_); }
+    int workers() const noexcept { return info().map.workers(); }
+    int servers() const noexcept { return info().map.servers(); }
+
+    /// How long a call waits that is given no deadline: 30 s, or that of `join_options` or `launch_options`.
+    std::chrono::milliseconds default_timeout() const noexcept { return info().times.call; }
+    /// For how long a rank may give no sign of life before that ends the world: 5 s, or that of the options.
+    std::chrono::milliseconds peer_timeout() const noexcept { return info().times.detector.peer_timeout; }
+
+    /// Returns once every rank has called it, servers too: not while they serve.
+    ///
+    /// Blocks:  until the last rank arrives, at most `timeout`, or `default_timeout()`; a passed timeout ends the world for
+    ///          every rank.
+    /// Errors:  `timeout` naming the ranks that did not come, `peer_lost`, or what a rank announced by `fail`.
+    void barrier() { barrier(default_timeout()); }
+    HERRING_SEPARABLE void barrier(std::chrono::milliseconds timeout);
+
+    // ---- for authors of policies --------------------------------------------------------------------------
+
+    /// Which rank is on which node.
+    herring::topology const& topology() const noexcept { return info().map; }
+
+    /// Gathers the bytes of every rank on every rank; lengths may differ and may be zero.
+    ///
+    /// Shape:   mine: any number of bytes → result[r]: the bytes of rank r.
+    /// Blocks:  as `barrier`.
+    /// Errors:  as `barrier`; also `mismatch` when a rank is in another collective.
+    HERRING_SEPARABLE gather_result all_gather(std::span<std::byte const> mine);
+    HERRING_SEPARABLE gather_result all_gather(std::span<std::byte const> mine,
+                                               std::chrono::milliseconds timeout);
+
+    /// The first failure that any rank announced, or nullptr.
+    ///
+    /// Cost:     two loads.
+    /// Lifetime: of the world.
+    failure const* failed() const noexcept {
+        detail::control_board const& board = info().control.board;
+        std::uint32_t const first = board.first_failure->load(std::memory_order_acquire);
+        return first == 0 ? nullptr : board.failures + (first - 1);
+    }
+
+    /// Announces a failure to every rank; the first one stays, and ends every collective of every rank.
+    HERRING_SETUP void fail(failure const& why) noexcept { // a function of its own: hot code ends here
+        if (!forked_off()) info().control.table->fail(info().control.self, why);
+    }
+
+    /// Throws the failure that `failed()` returns, in the words of this rank; returns when there is none.
+    HERRING_SEPARABLE void check() const;
+
+    /// The same on every rank, random for every world.
+    std::uint64_t job() const noexcept { return info().job; }
+
+    /// Whether nobody but the ranks knows the world's key: they proved to each other that they have a secret, or were started
+    /// by `launch`, or a secret came over MPI. Without one, a key is made of what any listener knows.
+    bool has_secret() const noexcept { return info().has_secret; }
+    /// A key of the pair of this rank and `peer`: the same on both, for one label and context, and another one for any other pair,
+    /// label, context or world. With `has_secret()` nobody but the ranks of the world can know it; each of these can.
+    ///
+    /// Shape:   out: up to 8,160 bytes. `label`: without zeroes in it.
+    /// Cost:    some microseconds: for set-up.
+    /// Errors:  `bad_argument` for a rank that there is not, or too many bytes; `bad_state` when this world was moved from.
+    HERRING_SEPARABLE void derive_key(std::span<std::byte> out, std::string_view label, int peer,
+                                      std::span<std::byte const> context = {}) const;
+
+    /// The IP literal on which the other ranks reach this one.
+    std::string const& local_address() const noexcept { return info().local_address; }
+
+    /// How many ranks run on this machine, whatever their nodes: with more ranks than cores, no rank spins.
+    int ranks_on_this_machine() const noexcept { return info().ranks_on_this_machine; }
+
+    /// Whether the world of this reducer's handle was destroyed, or is another process's.
+    ///
+    /// Cost:    three loads.
+    bool ended() const noexcept { return state_->ended(); }
+    /// Whether this process was forked off after the world was made: then nothing of it may be touched.
+    bool forked_off() const noexcept { return !state_->owner.is_this(); }
+    /// For reducers and drivers.
+    detail::world_state& state() noexcept { return *state_; }
+
+  private:
+    HERRING_SEPARABLE static detail::membership alone();
+
+    detail::membership const& info() const noexcept { return state_->info; }
+
+    HERRING_SEPARABLE void usable(char const* operation) const;
+
+    HERRING_SEPARABLE void leave() noexcept;
+
+    int rank_ = 0;
+    bool owner_ = false; // or a reducer's handle
+    detail::world_state* state_;
+};
+
+namespace detail {
+
+/// Finds the root cause when this rank waits in vain.
+///
+/// Lifetime: of the world's state, which reducers share.
+inline failure_detector& detector(world& of) noexcept { return of.state().detector; }
+
+} // namespace detail
+
+} // namespace HERRING_NAMESPACE
+
+#ifndef HERRING_SEPARATE
+#include "herring/impl/world.hpp"
+#endif
+
+#endif // HERRING_CONTROL_WORLD_HPP

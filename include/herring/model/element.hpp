@@ -1,0 +1,204 @@
+// herring: what a tensor may consist of: two floats, integers of 32 and 64 bits, two 16-bit floats, structs of yours.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_MODEL_ELEMENT_HPP
+#define HERRING_MODEL_ELEMENT_HPP
+
+#include <concepts>
+#include <cstdint>
+#include <string_view>
+#include <type_traits>
+
+#include "herring/base/config.hpp"
+#include "herring/base/float_bits.hpp"
+#include "herring/base/type_name.hpp"
+#include "herring/model/element_types.hpp"
+
+namespace HERRING_NAMESPACE {
+
+/// The upper half of a `float`: 8 bits of exponent, 7 of fraction. Storage only: it computes as `float`.
+///
+/// Rounds to nearest, ties to even; subnormals and infinities are kept; a NaN stays a NaN with its sign and
+/// the upper part of its payload, made quiet. Trivial: spans of it lie in shared memory and on the wire.
+struct bfloat16 {
+    std::uint16_t bits;
+
+    bfloat16() = default;
+    HERRING_HOST_DEVICE explicit constexpr bfloat16(float value) noexcept : bits(narrow(value)) {}
+    HERRING_HOST_DEVICE explicit constexpr operator float() const noexcept {
+        return __builtin_bit_cast(float, detail::scalar_float_bits::widen_bfloat16(bits));
+    }
+    HERRING_HOST_DEVICE static constexpr bfloat16 from_bits(std::uint16_t bits) noexcept {
+        bfloat16 result{0.0f};
+        result.bits = bits;
+        return result;
+    }
+    /// Compares as numbers: -0 equals +0, a NaN equals nothing. For bit equality compare `bits`.
+    HERRING_HOST_DEVICE friend constexpr bool operator==(bfloat16 a, bfloat16 b) noexcept {
+        return static_cast<float>(a) == static_cast<float>(b);
+    }
+
+  private:
+    HERRING_HOST_DEVICE static constexpr std::uint16_t narrow(float value) noexcept {
+        std::uint32_t const all = __builtin_bit_cast(std::uint32_t, value);
+        if ((all & 0x7fff'ffffu) > detail::scalar_float_bits::infinity)
+            return static_cast<std::uint16_t>(all >> 16 | 0x40u);
+        return static_cast<std::uint16_t>(detail::scalar_float_bits::narrow_bfloat16(all));
+    }
+};
+
+/// IEEE 754 binary16: 5 bits of exponent, 10 of fraction. Storage only: it computes as `float`.
+///
+/// Rounds to nearest, ties to even; 65520 and more become infinite, subnormals are kept, NaNs as for
+/// `bfloat16`.
+struct float16 {
+    std::uint16_t bits;
+
+    float16() = default;
+    HERRING_HOST_DEVICE explicit constexpr float16(float value) noexcept : bits(narrow(value)) {}
+    HERRING_HOST_DEVICE explicit constexpr operator float() const noexcept {
+        return __builtin_bit_cast(float, detail::scalar_float_bits::widen_float16(bits));
+    }
+    HERRING_HOST_DEVICE static constexpr float16 from_bits(std::uint16_t bits) noexcept {
+        float16 result{0.0f};
+        result.bits = bits;
+        return result;
+    }
+    /// Compares as numbers: -0 equals +0, a NaN equals nothing. For bit equality compare `bits`.
+    HERRING_HOST_DEVICE friend constexpr bool operator==(float16 a, float16 b) noexcept {
+        return static_cast<float>(a) == static_cast<float>(b);
+    }
+
+  private:
+    HERRING_HOST_DEVICE static constexpr std::uint16_t narrow(float value) noexcept {
+        std::uint32_t const all = __builtin_bit_cast(std::uint32_t, value);
+        if ((all & 0x7fff'ffffu) > detail::scalar_float_bits::infinity)
+            return static_cast<std::uint16_t>((all >> 16 & 0x8000u) | 0x7e00u | (all >> 13 & 0x1ffu));
+        return static_cast<std::uint16_t>(detail::scalar_float_bits::narrow_float16(all));
+    }
+};
+
+/// A type's number in digests and on the wire: never reused, never renumbered.
+enum class type_id : std::uint8_t {
+    float32 = 1,
+    float64 = 2,
+    int32 = 3,
+    int64 = 4,
+    bfloat16 = 5,
+    float16 = 6,
+    uint32 = 7,
+    uint64 = 8,
+    own = 9 // user-defined: ranks compare its name and size
+};
+
+/// The type's name in error messages.
+constexpr char const* to_string(type_id id) noexcept {
+    switch (id) {
+    case type_id::float32:
+        return "float";
+    case type_id::float64:
+        return "double";
+    case type_id::int32:
+        return "std::int32_t";
+    case type_id::int64:
+        return "std::int64_t";
+    case type_id::bfloat16:
+        return "herring::bfloat16";
+    case type_id::float16:
+        return "herring::float16";
+    case type_id::uint32:
+        return "std::uint32_t";
+    case type_id::uint64:
+        return "std::uint64_t";
+    case type_id::own:
+        return "a type of one's own";
+    }
+    return "unknown type";
+}
+
+/// Traits of an element type: `accumulator` (what contributions are combined in), `id`, `name`, and `in_vectors`: whether
+/// kernels combine it a register at a time.
+///
+/// The 16-bit floats are combined in `float` and rounded once, at the end; all other types in themselves. Sums of integers
+/// wrap. A user-defined type whose `is_element` is true has these traits without a specialisation. Specialise it, with
+/// `own_element` as its base, for another accumulator, or for `canonical(accumulator) → accumulator`, which is called on each
+/// result and gives every NaN the same bits.
+template <class Element> struct element;
+
+/// The traits of a type of one's own, for a specialisation of `element`. Contributions are combined in `Accumulator`, which is
+/// trivially copyable: `static_cast` makes it of an element, and an element of it, once, at the end.
+///
+/// Cost: parts of a node with several ranks travel as accumulators.
+template <class Element, class Accumulator = Element> struct own_element {
+    using accumulator = Accumulator;
+    static constexpr type_id id = type_id::own;
+    static constexpr std::string_view name = policy_name<Element>();
+    static constexpr bool in_vectors = false;
+};
+
+namespace detail {
+template <type_id Id, class Accumulator> struct element_facts {
+    using accumulator = Accumulator;
+    static constexpr type_id id = Id;
+    static constexpr char const* name = to_string(Id);
+    static constexpr bool in_vectors = true;
+};
+
+template <class Number> constexpr bool is_nan(Number value) noexcept {
+    if constexpr (std::is_floating_point_v<Number>)
+        return !(value == value);
+    else
+        return false;
+}
+/// Every NaN as the one quiet NaN; other values as they are.
+template <class Number> constexpr Number with_one_nan(Number value) noexcept {
+    return is_nan(value) ? static_cast<Number>(__builtin_nanf("")) : value;
+}
+} // namespace detail
+
+template <class Element>
+requires(is_element<Element>) //
+    struct element<Element> : own_element<Element> {
+};
+
+template <> struct element<float> : detail::element_facts<type_id::float32, float> {};
+template <> struct element<double> : detail::element_facts<type_id::float64, double> {};
+// `long` and `long long` are two types, and one on the wire.
+template <> struct element<int> : detail::element_facts<type_id::int32, int> {};
+template <> struct element<long> : detail::element_facts<type_id::int64, long> {};
+template <> struct element<long long> : detail::element_facts<type_id::int64, long long> {};
+template <> struct element<unsigned> : detail::element_facts<type_id::uint32, unsigned> {};
+template <> struct element<unsigned long> : detail::element_facts<type_id::uint64, unsigned long> {};
+template <>
+struct element<unsigned long long> : detail::element_facts<type_id::uint64, unsigned long long> {};
+template <> struct element<bfloat16> : detail::element_facts<type_id::bfloat16, float> {};
+template <> struct element<float16> : detail::element_facts<type_id::float16, float> {};
+
+/// A type that a reducer can carry: trivially copyable, with `element<Element>`.
+template <class Element>
+concept element_type = std::is_trivially_copyable_v<Element> && requires {
+    typename element<Element>::accumulator;
+    { element<Element>::id } -> std::convertible_to<type_id>;
+    { element<Element>::name } -> std::convertible_to<std::string_view>;
+};
+
+/// An element type that kernels combine a register at a time.
+template <class Element>
+concept element_in_vectors = element_type<Element> && requires {
+    requires bool(element<Element>::in_vectors);
+};
+
+/// What contributions of an element type are combined in.
+template <element_type Element> using accumulator = typename element<Element>::accumulator;
+
+template <> inline constexpr bool is_element<bfloat16> = true;
+template <> inline constexpr bool is_element<float16> = true;
+
+static_assert(element_type<float> && element_type<double> && element_type<std::int32_t>);
+static_assert(element_type<std::int64_t> && element_type<bfloat16> && element_type<float16>);
+static_assert(sizeof(int) == 4 && sizeof(long) == 8 && sizeof(long long) == 8);
+static_assert(std::is_trivial_v<bfloat16> && sizeof(bfloat16) == 2 && alignof(bfloat16) == 2);
+static_assert(std::is_trivial_v<float16> && sizeof(float16) == 2 && alignof(float16) == 2);
+
+} // namespace HERRING_NAMESPACE
+
+#endif // HERRING_MODEL_ELEMENT_HPP

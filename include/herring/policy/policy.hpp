@@ -1,0 +1,14 @@
+// herring: policies: axes, packs, needs, and one sentence for each error in naming them.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_POLICY_POLICY_HPP
+#define HERRING_POLICY_POLICY_HPP
+
+#include "herring/model/element_types.hpp"
+#include "herring/policy/axes.hpp"
+#include "herring/policy/check.hpp"
+#include "herring/policy/needs.hpp"
+#include "herring/policy/pack.hpp"
+#include "herring/policy/policy_facts.hpp"
+#include "herring/policy/resolve.hpp"
+
+#endif // HERRING_POLICY_POLICY_HPP

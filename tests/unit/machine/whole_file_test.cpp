@@ -1,0 +1,53 @@
+// herring: tests of machine/whole_file.hpp.
+// SPDX-License-Identifier: Apache-2.0
+#include "herring/machine/whole_file.hpp"
+
+#include "doctest/doctest.h"
+
+#include "file_limit.hpp"
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+using herring::detail::write_whole_file;
+
+TEST_CASE("whole file: a file is replaced as a whole, and one that cannot be leaves nothing") {
+    char folder[] = "/tmp/herring_whole_file_XXXXXX";
+    REQUIRE(::mkdtemp(folder) != nullptr);
+    std::string const path = std::string(folder) + "/herring.prom";
+    auto const content = [&] {
+        std::ifstream in(path);
+        return std::string(std::istreambuf_iterator<char>(in), {});
+    };
+    write_whole_file(path, "one\n", "write_it");
+    CHECK(content() == "one\n");
+    std::string const large(std::size_t{1} << 20, 'x');
+    write_whole_file(path, large, "write_it");
+    CHECK(content() == large);
+    auto const files = [&] {
+        return std::distance(std::filesystem::directory_iterator(folder),
+                             std::filesystem::directory_iterator());
+    };
+    CHECK(files() == 1);
+    std::filesystem::create_directory(std::string(folder) + "/taken");
+    CHECK_THROWS_AS(write_whole_file(std::string(folder) + "/taken", "x", "write_it"), herring::error);
+    CHECK(files() == 2); // nothing beside them
+    std::string const nowhere = std::string(folder) + "/no/such/folder";
+    CHECK_THROWS_WITH_AS(
+        write_whole_file(nowhere, "x", "write_it"),
+        ("herring: write_it: unreachable: cannot create " + nowhere + ": No such file or directory").c_str(),
+        herring::error);
+    {
+        herring::tests::file_limit const small(1'000'000);
+        CHECK_THROWS_WITH_AS(
+            write_whole_file(path, large, "write_it"),
+            ("herring: write_it: unreachable: cannot write " + path + ": File too large").c_str(),
+            herring::error);
+        CHECK(content() == large); // the old one
+        CHECK(files() == 2);
+    }
+    std::filesystem::remove_all(folder);
+}
