@@ -7,7 +7,7 @@
 #   tests/floors/check.py --self-test  small trees with one fault each must fail, and say which
 #
 # Fails on: an include of a higher floor; an include of a neighbour on the same floor (`a/ | b/`); a cycle of includes; a file
-# that no floor claims; a claim of a file that does not exist; a folder of which a part stands on another floor; a file of impl/ with no header, or with two, or that src.hpp leaves out; an exception that
+# that no floor claims; a claim of a file that does not exist; a folder of which a part stands on another floor; a file *_impl.hpp with no header, or with two, or that src.hpp leaves out; an exception that
 # no include needs any more.
 import pathlib
 import re
@@ -67,25 +67,25 @@ def check(root):
             if found := INCLUDE.match(line):
                 includes[f].append((number, found.group(1)))
 
-    place, owner = {}, {}  # file → (height, room); file of impl/ → its header
+    place, owner = {}, {}  # file → (height, room); x_impl.hpp → its header
     for f in files:
-        if f.startswith("impl/"):
-            by = [g for g in files if g != "src.hpp" and not g.startswith("impl/") and any(t == f for _, t in includes[g])]
+        if f.endswith("_impl.hpp"):
+            by = [g for g in files if g != "src.hpp" and not g.endswith("_impl.hpp") and any(t == f for _, t in includes[g])]
             if len(by) == 1:
                 owner[f] = by[0]
             else:
-                wrong.append(f"{f} is included by {' and '.join(by) or 'no header'}: a file of impl/ has one header")
+                wrong.append(f"{f} is included by {' and '.join(by) or 'no header'}: a file *_impl.hpp has one header")
     for f in files:
         header = owner.get(f, f)
         fitting = [c for c in claims if header == c or (c.endswith("/") and header.startswith(c))]
         if fitting:
             place[f] = claims[max(fitting, key=len)]
-        elif not f.startswith("impl/"):
+        elif not f.endswith("_impl.hpp"):
             wrong.append(f"{f}: no floor claims it")
 
     if "src.hpp" in includes:
         compiled = {t for _, t in includes["src.hpp"]}
-        wrong += [f"src.hpp does not include {f}" for f in files if f.startswith("impl/") and f not in compiled]
+        wrong += [f"src.hpp does not include {f}" for f in files if f.endswith("_impl.hpp") and f not in compiled]
 
     exceptions = read_exceptions(root / "tests/floors/exceptions.txt")
     needed, arrows = set(), 0
@@ -115,7 +115,7 @@ def check(root):
 
 
 def cycles(graph, owner):
-    """Includes that come back to where they started. A file of impl/ and its header count as one."""
+    """Includes that come back to where they started. A file x_impl.hpp and its header count as one."""
     merged = {}
     for f, targets in graph.items():
         merged.setdefault(owner.get(f, f), set()).update(targets)
@@ -149,13 +149,13 @@ def table(floors):
 def self_test():
     """How many small trees are judged otherwise than the sentence beside them says."""
     good = {"base/a.hpp": [], "mid/x/x.hpp": ["base/a.hpp"], "mid/y/y.hpp": ["base/a.hpp"], "top.hpp": ["mid/x/x.hpp", "mid/y/y.hpp"],
-            "impl/x.hpp": ["mid/x/x.hpp", "base/a.hpp"]}
-    good["mid/x/x.hpp"] = ["base/a.hpp", "impl/x.hpp"]
+            "mid/x/x_impl.hpp": ["mid/x/x.hpp", "base/a.hpp"]}
+    good["mid/x/x.hpp"] = ["base/a.hpp", "mid/x/x_impl.hpp"]
     floors = "base: base/\nmid: mid/x/ | mid/y/\ntop: top.hpp\n"
     cases = [
         ("nothing", {}, floors, "", None),
         ("up", {"base/a.hpp": ["mid/y/y.hpp"]}, floors, "", "base/a.hpp:1 includes mid/y/y.hpp, an arrow up: base -> mid"),
-        ("up, from impl", {"impl/x.hpp": ["mid/x/x.hpp", "top.hpp"]}, floors, "", "impl/x.hpp:2 includes top.hpp, an arrow up: mid -> top"),
+        ("up, from impl", {"mid/x/x_impl.hpp": ["mid/x/x.hpp", "top.hpp"]}, floors, "", "mid/x/x_impl.hpp:2 includes top.hpp, an arrow up: mid -> top"),
         ("aside", {"mid/y/y.hpp": ["mid/x/x.hpp"]}, floors, "", "mid/y/y.hpp:1 includes mid/x/x.hpp, an arrow aside, into another room"),
         ("excepted", {"mid/y/y.hpp": ["mid/x/x.hpp"]}, floors, "mid/y/y.hpp -> mid/x/x.hpp: shares its table", None),
         ("no reason", {"mid/y/y.hpp": ["mid/x/x.hpp"]}, floors, "mid/y/y.hpp -> mid/x/x.hpp:", "mid/y/y.hpp -> mid/x/x.hpp has no reason"),
@@ -167,13 +167,13 @@ def self_test():
         ("claims nothing", {}, floors + "roof: roof.hpp\n", "", "floor roof claims roof.hpp, which does not exist"),
         ("a folder on two floors", {"mid/z.hpp": []}, floors + "roof: mid/z.hpp\n", "", "mid/z.hpp: mid/ is a floor, mid; a part of it stands on roof"),
         ("floors within a folder", {"mid/z.hpp": ["mid/x/x.hpp"]}, floors.replace("mid/y/", "mid/y/ < mid/"), "", None),
-        ("up, within a folder", {"mid/z.hpp": [], "mid/x/x.hpp": ["mid/z.hpp", "impl/x.hpp"]}, floors.replace("mid/y/", "mid/y/ < mid/"), "",
+        ("up, within a folder", {"mid/z.hpp": [], "mid/x/x.hpp": ["mid/z.hpp", "mid/x/x_impl.hpp"]}, floors.replace("mid/y/", "mid/y/ < mid/"), "",
          "mid/x/x.hpp:1 includes mid/z.hpp, an arrow up: mid -> mid"),
         ("twice", {}, floors + "roof: top.hpp\n", "", "top.hpp is claimed twice, by top and roof"),
         ("a file before its folder", {"mid/x/low.hpp": [], "mid/y/y.hpp": ["mid/x/low.hpp"]}, floors.replace("mid: ", "mid: mid/x/low.hpp < "), "", None),
         ("cycle", {"base/a.hpp": ["base/b.hpp"], "base/b.hpp": ["base/a.hpp"]}, floors, "", "a cycle of includes: base/a.hpp -> base/b.hpp -> base/a.hpp"),
-        ("impl of nothing", {"impl/z.hpp": []}, floors, "", "impl/z.hpp is included by no header"),
-        ("not compiled", {"src.hpp": ["base/a.hpp"]}, floors.replace("top.hpp", "top.hpp src.hpp"), "", "src.hpp does not include impl/x.hpp"),
+        ("impl of nothing", {"mid/z_impl.hpp": []}, floors, "", "mid/z_impl.hpp is included by no header"),
+        ("not compiled", {"src.hpp": ["base/a.hpp"]}, floors.replace("top.hpp", "top.hpp src.hpp"), "", "src.hpp does not include mid/x/x_impl.hpp"),
         ("does not exist", {"base/a.hpp": ["base/gone.hpp"]}, floors, "", "base/a.hpp:1 includes base/gone.hpp, which does not exist"),
     ]
     failed = 0

@@ -44,7 +44,7 @@ HERRING_SEPARABLE std::string text(std::initializer_list<text_part> pieces);
 } // namespace HERRING_NAMESPACE::detail
 
 #ifndef HERRING_SEPARATE
-#include "herring/impl/text.hpp"
+#include "herring/base/text_impl.hpp"
 #endif
 
 #endif // HERRING_BASE_TEXT_HPP

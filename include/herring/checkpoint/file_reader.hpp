@@ -65,7 +65,7 @@ HERRING_SEPARABLE void read_part(folder const& where, file_entry const& part,
 } // namespace HERRING_NAMESPACE::detail::checkpoints
 
 #ifndef HERRING_SEPARATE
-#include "herring/impl/checkpoint_reader.hpp"
+#include "herring/checkpoint/file_reader_impl.hpp"
 #endif
 
 #endif // HERRING_CHECKPOINT_FILE_READER_HPP

@@ -47,7 +47,7 @@ HERRING_SEPARABLE bool cover_once(std::vector<tensor_range>& ranges, std::span<s
 } // namespace HERRING_NAMESPACE::detail::checkpoints
 
 #ifndef HERRING_SEPARATE
-#include "herring/impl/checkpoint_table.hpp"
+#include "herring/checkpoint/file_table_impl.hpp"
 #endif
 
 #endif // HERRING_CHECKPOINT_FILE_TABLE_HPP

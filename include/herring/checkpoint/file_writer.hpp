@@ -59,7 +59,7 @@ HERRING_SEPARABLE file_entry write_bytes(folder const& where, std::string name,
 } // namespace HERRING_NAMESPACE::detail::checkpoints
 
 #ifndef HERRING_SEPARATE
-#include "herring/impl/checkpoint_writer.hpp"
+#include "herring/checkpoint/file_writer_impl.hpp"
 #endif
 
 #endif // HERRING_CHECKPOINT_FILE_WRITER_HPP

@@ -87,7 +87,7 @@ HERRING_SEPARABLE void publish(folder const& where, manifest const& ready, bool&
 } // namespace HERRING_NAMESPACE::detail::checkpoints
 
 #ifndef HERRING_SEPARATE
-#include "herring/impl/checkpoint_folder.hpp"
+#include "herring/checkpoint/folder_impl.hpp"
 #endif
 
 #endif // HERRING_CHECKPOINT_FOLDER_HPP

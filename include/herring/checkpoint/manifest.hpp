@@ -80,7 +80,7 @@ HERRING_SEPARABLE bool is_saved_file(std::string_view name, std::uint64_t& gener
 } // namespace HERRING_NAMESPACE::detail::checkpoints
 
 #ifndef HERRING_SEPARATE
-#include "herring/impl/checkpoint_manifest.hpp"
+#include "herring/checkpoint/manifest_impl.hpp"
 #endif
 
 #endif // HERRING_CHECKPOINT_MANIFEST_HPP

@@ -42,7 +42,7 @@ HERRING_SEPARABLE char const* read_replica(std::span<std::byte const> bytes, rep
 } // namespace HERRING_NAMESPACE::detail::checkpoints
 
 #ifndef HERRING_SEPARATE
-#include "herring/impl/checkpoint_replica.hpp"
+#include "herring/checkpoint/replica_impl.hpp"
 #endif
 
 #endif // HERRING_CHECKPOINT_REPLICA_HPP

@@ -91,7 +91,7 @@ class snapshot_part {
 } // namespace HERRING_NAMESPACE::detail::checkpoints
 
 #ifndef HERRING_SEPARATE
-#include "herring/impl/checkpoint_snapshot.hpp"
+#include "herring/checkpoint/snapshot_part_impl.hpp"
 #endif
 
 #endif // HERRING_CHECKPOINT_SNAPSHOT_PART_HPP

@@ -149,7 +149,7 @@ HERRING_SEPARABLE std::string late_text(std::vector<int> const& missing, clock::
 } // namespace HERRING_NAMESPACE
 
 #ifndef HERRING_SEPARATE
-#include "herring/impl/control.hpp"
+#include "herring/control/control_impl.hpp"
 #endif
 
 #endif // HERRING_CONTROL_CONTROL_HPP

@@ -135,7 +135,7 @@ class data_socket {
 } // namespace HERRING_NAMESPACE::detail
 
 #ifndef HERRING_SEPARATE
-#include "herring/impl/data_sockets.hpp"
+#include "herring/control/data_sockets_impl.hpp"
 #endif
 
 #endif // HERRING_CONTROL_DATA_SOCKETS_HPP

@@ -58,7 +58,7 @@ class gather_result {
 } // namespace HERRING_NAMESPACE
 
 #ifndef HERRING_SEPARATE
-#include "herring/impl/gather_result.hpp"
+#include "herring/control/gather_result_impl.hpp"
 #endif
 
 #endif // HERRING_CONTROL_GATHER_RESULT_HPP

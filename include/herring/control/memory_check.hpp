@@ -32,7 +32,7 @@ HERRING_SEPARABLE void check_memory(world& ranks, std::size_t bytes);
 } // namespace HERRING_NAMESPACE::detail
 
 #ifndef HERRING_SEPARATE
-#include "herring/impl/memory_check.hpp"
+#include "herring/control/memory_check_impl.hpp"
 #endif
 
 #endif // HERRING_CONTROL_MEMORY_CHECK_HPP

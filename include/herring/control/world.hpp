@@ -171,7 +171,7 @@ inline failure_detector& detector(world& of) noexcept { return of.state().detect
 } // namespace HERRING_NAMESPACE
 
 #ifndef HERRING_SEPARATE
-#include "herring/impl/world.hpp"
+#include "herring/control/world_impl.hpp"
 #endif
 
 #endif // HERRING_CONTROL_WORLD_HPP

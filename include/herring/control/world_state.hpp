@@ -216,7 +216,7 @@ class collective_wait {
 } // namespace HERRING_NAMESPACE::detail
 
 #ifndef HERRING_SEPARATE
-#include "herring/impl/world_state.hpp"
+#include "herring/control/world_state_impl.hpp"
 #endif
 
 #endif // HERRING_CONTROL_WORLD_STATE_HPP

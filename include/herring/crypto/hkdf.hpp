@@ -34,7 +34,7 @@ HERRING_SEPARABLE secret_key hkdf_key(secret_key const& key, std::string_view la
 } // namespace HERRING_NAMESPACE::detail
 
 #ifndef HERRING_SEPARATE
-#include "herring/impl/hkdf.hpp"
+#include "herring/crypto/hkdf_impl.hpp"
 #endif
 
 #endif // HERRING_CRYPTO_HKDF_HPP

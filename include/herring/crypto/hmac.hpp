@@ -43,7 +43,7 @@ class hmac_sha256 {
 } // namespace HERRING_NAMESPACE::detail
 
 #ifndef HERRING_SEPARATE
-#include "herring/impl/hmac.hpp"
+#include "herring/crypto/hmac_impl.hpp"
 #endif
 
 #endif // HERRING_CRYPTO_HMAC_HPP

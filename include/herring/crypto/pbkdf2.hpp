@@ -21,7 +21,7 @@ HERRING_SEPARABLE void pbkdf2_sha256(std::span<std::byte const> password, std::s
 } // namespace HERRING_NAMESPACE::detail
 
 #ifndef HERRING_SEPARATE
-#include "herring/impl/pbkdf2.hpp"
+#include "herring/crypto/pbkdf2_impl.hpp"
 #endif
 
 #endif // HERRING_CRYPTO_PBKDF2_HPP

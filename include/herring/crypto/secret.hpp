@@ -73,7 +73,7 @@ HERRING_SEPARABLE secrets read_secrets(std::string const& path, std::string_view
 } // namespace HERRING_NAMESPACE::detail
 
 #ifndef HERRING_SEPARATE
-#include "herring/impl/secret.hpp"
+#include "herring/crypto/secret_impl.hpp"
 #endif
 
 #endif // HERRING_CRYPTO_SECRET_HPP

@@ -59,7 +59,7 @@ class sha256 {
 } // namespace HERRING_NAMESPACE::detail
 
 #ifndef HERRING_SEPARATE
-#include "herring/impl/sha256.hpp"
+#include "herring/crypto/sha256_impl.hpp"
 #endif
 
 #endif // HERRING_CRYPTO_SHA256_HPP

@@ -49,7 +49,7 @@ HERRING_SEPARABLE declaration declare(std::string_view element, std::span<policy
 } // namespace HERRING_NAMESPACE::detail
 
 #ifndef HERRING_SEPARATE
-#include "herring/impl/agreement.hpp"
+#include "herring/engine/agreement_impl.hpp"
 #endif
 
 #endif // HERRING_ENGINE_AGREEMENT_HPP

@@ -57,7 +57,7 @@ inline constexpr std::uint64_t most_elements = std::uint64_t{1} << 43;
 } // namespace HERRING_NAMESPACE::detail
 
 #ifndef HERRING_SEPARATE
-#include "herring/impl/command.hpp"
+#include "herring/engine/command_impl.hpp"
 #endif
 
 #endif // HERRING_ENGINE_COMMAND_HPP

@@ -29,7 +29,7 @@ struct hyper_values {
 } // namespace HERRING_NAMESPACE::detail
 
 #ifndef HERRING_SEPARATE
-#include "herring/impl/hyper_values.hpp"
+#include "herring/engine/hyper_values_impl.hpp"
 #endif
 
 #endif // HERRING_ENGINE_HYPER_VALUES_HPP

@@ -199,7 +199,7 @@ struct engine_state {
 } // namespace HERRING_NAMESPACE::detail
 
 #ifndef HERRING_SEPARATE
-#include "herring/impl/engine_state.hpp"
+#include "herring/engine/state_impl.hpp"
 #endif
 
 #endif // HERRING_ENGINE_STATE_HPP

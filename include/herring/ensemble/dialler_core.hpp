@@ -148,8 +148,8 @@ class dialler_core {
 } // namespace HERRING_NAMESPACE::detail::ensembles
 
 #ifndef HERRING_SEPARATE
-#include "herring/impl/dialler_admission.hpp"
-#include "herring/impl/dialler_core.hpp"
+#include "herring/ensemble/dialler_admission_impl.hpp"
+#include "herring/ensemble/dialler_core_impl.hpp"
 #endif
 
 #endif // HERRING_ENSEMBLE_DIALLER_CORE_HPP

@@ -194,8 +194,8 @@ class door_core {
 } // namespace HERRING_NAMESPACE::detail::ensembles
 
 #ifndef HERRING_SEPARATE
-#include "herring/impl/door_admission.hpp"
-#include "herring/impl/door_core.hpp"
+#include "herring/ensemble/door_admission_impl.hpp"
+#include "herring/ensemble/door_core_impl.hpp"
 #endif
 
 #endif // HERRING_ENSEMBLE_DOOR_CORE_HPP

@@ -79,7 +79,7 @@ class shared_mapping {
 } // namespace HERRING_NAMESPACE::detail
 
 #ifndef HERRING_SEPARATE
-#include "herring/impl/shared_mapping.hpp"
+#include "herring/intra_node/shared_mapping_impl.hpp"
 #endif
 
 #endif // HERRING_INTRA_NODE_SHARED_MAPPING_HPP

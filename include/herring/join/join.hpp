@@ -24,7 +24,7 @@ HERRING_SEPARABLE world join(join_options const& options = {});
 } // namespace HERRING_NAMESPACE
 
 #ifndef HERRING_SEPARATE
-#include "herring/impl/join.hpp"
+#include "herring/join/join_impl.hpp"
 #endif
 
 #endif // HERRING_JOIN_JOIN_HPP

@@ -113,7 +113,7 @@ int launch_threads(int ranks, Function&& function, launch_options const& options
 } // namespace HERRING_NAMESPACE
 
 #ifndef HERRING_SEPARATE
-#include "herring/impl/launch.hpp"
+#include "herring/join/launch_impl.hpp"
 #endif
 
 #endif // HERRING_JOIN_LAUNCH_HPP

@@ -51,7 +51,7 @@ class private_memory {
 } // namespace HERRING_NAMESPACE::detail
 
 #ifndef HERRING_SEPARATE
-#include "herring/impl/private_memory.hpp"
+#include "herring/machine/private_memory_impl.hpp"
 #endif
 
 #endif // HERRING_MACHINE_PRIVATE_MEMORY_HPP

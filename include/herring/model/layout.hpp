@@ -80,7 +80,7 @@ class layout {
 } // namespace HERRING_NAMESPACE
 
 #ifndef HERRING_SEPARATE
-#include "herring/impl/layout.hpp"
+#include "herring/model/layout_impl.hpp"
 #endif
 
 #endif // HERRING_MODEL_LAYOUT_HPP

@@ -140,7 +140,7 @@ HERRING_SETUP constexpr roles_defect defect_of(roles const& all, topology const&
 } // namespace HERRING_NAMESPACE
 
 #ifndef HERRING_SEPARATE
-#include "herring/impl/roles.hpp"
+#include "herring/model/roles_impl.hpp"
 #endif
 
 #endif // HERRING_MODEL_ROLES_HPP

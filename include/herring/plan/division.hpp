@@ -182,7 +182,7 @@ constexpr void divide(bucket& result, bucket_view const& view, route_limits cons
 } // namespace HERRING_NAMESPACE::detail
 
 #ifndef HERRING_SEPARATE
-#include "herring/impl/division.hpp"
+#include "herring/plan/division_impl.hpp"
 #endif
 
 #endif // HERRING_PLAN_DIVISION_HPP

@@ -206,7 +206,7 @@ HERRING_SEPARABLE std::string to_string(plan const& p);
 } // namespace HERRING_NAMESPACE
 
 #ifndef HERRING_SEPARATE
-#include "herring/impl/plan.hpp"
+#include "herring/plan/plan_impl.hpp"
 #endif
 
 #endif // HERRING_PLAN_PLAN_HPP

@@ -141,7 +141,7 @@ HERRING_SEPARABLE loaded_checkpoint load_checkpoint(world& ranks, std::string co
 } // namespace HERRING_NAMESPACE::detail
 
 #ifndef HERRING_SEPARATE
-#include "herring/impl/checkpoint.hpp"
+#include "herring/session/checkpoint_impl.hpp"
 #endif
 
 #endif // HERRING_SESSION_CHECKPOINT_HPP

@@ -34,7 +34,7 @@ HERRING_SEPARABLE fixed_array<std::size_t> element_counts(layout const& tensors,
 } // namespace HERRING_NAMESPACE::detail
 
 #ifndef HERRING_SEPARATE
-#include "herring/impl/construction.hpp"
+#include "herring/session/construction_impl.hpp"
 #endif
 
 #endif // HERRING_SESSION_CONSTRUCTION_HPP

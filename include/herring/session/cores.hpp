@@ -62,7 +62,7 @@ HERRING_SEPARABLE core_sharing share_cores(world& ranks, int threads);
 } // namespace HERRING_NAMESPACE::detail
 
 #ifndef HERRING_SEPARATE
-#include "herring/impl/cores.hpp"
+#include "herring/session/cores_impl.hpp"
 #endif
 
 #endif // HERRING_SESSION_CORES_HPP

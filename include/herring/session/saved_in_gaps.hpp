@@ -49,7 +49,7 @@ class saved_in_gaps {
 } // namespace HERRING_NAMESPACE::detail
 
 #ifndef HERRING_SEPARATE
-#include "herring/impl/saved_in_gaps.hpp"
+#include "herring/session/saved_in_gaps_impl.hpp"
 #endif
 
 #endif // HERRING_SESSION_SAVED_IN_GAPS_HPP

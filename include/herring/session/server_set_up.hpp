@@ -40,7 +40,7 @@ HERRING_SEPARABLE void report_server(plan const& all, topology const& map, int r
 } // namespace HERRING_NAMESPACE
 
 #ifndef HERRING_SEPARATE
-#include "herring/impl/server_set_up.hpp"
+#include "herring/session/server_set_up_impl.hpp"
 #endif
 
 #endif // HERRING_SESSION_SERVER_SET_UP_HPP

@@ -98,7 +98,7 @@ class call_if_free {
 } // namespace HERRING_NAMESPACE::detail
 
 #ifndef HERRING_SEPARATE
-#include "herring/impl/calls.hpp"
+#include "herring/step/calls_impl.hpp"
 #endif
 
 #endif // HERRING_STEP_CALLS_HPP

@@ -397,7 +397,7 @@ template <class Store, class Sharding> class collective {
 } // namespace HERRING_NAMESPACE::detail
 
 #ifndef HERRING_SEPARATE
-#include "herring/impl/collective.hpp"
+#include "herring/step/collective_impl.hpp"
 #endif
 
 #endif // HERRING_STEP_COLLECTIVE_HPP

@@ -106,7 +106,7 @@ class session_base {
 } // namespace HERRING_NAMESPACE::detail
 
 #ifndef HERRING_SEPARATE
-#include "herring/impl/session_base.hpp"
+#include "herring/step/session_base_impl.hpp"
 #endif
 
 #endif // HERRING_STEP_SESSION_BASE_HPP

@@ -86,7 +86,7 @@ class command {
 } // namespace HERRING_NAMESPACE::operations
 
 #ifndef HERRING_SEPARATE
-#include "herring/impl/operation_of_commands.hpp"
+#include "herring/engine/operations/command_impl.hpp"
 #endif
 
 #endif // HERRING_ENGINE_OPERATIONS_COMMAND_HPP

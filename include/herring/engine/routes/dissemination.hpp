@@ -284,7 +284,7 @@ template <class Core> class dissemination_route {
 } // namespace HERRING_NAMESPACE::detail
 
 #ifndef HERRING_SEPARATE
-#include "herring/impl/dissemination.hpp"
+#include "herring/engine/routes/dissemination_impl.hpp"
 #endif
 
 #endif // HERRING_ENGINE_ROUTES_DISSEMINATION_HPP

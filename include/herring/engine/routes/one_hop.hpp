@@ -199,7 +199,7 @@ template <class Core> class one_hop_route {
 } // namespace HERRING_NAMESPACE::detail
 
 #ifndef HERRING_SEPARATE
-#include "herring/impl/one_hop.hpp"
+#include "herring/engine/routes/one_hop_impl.hpp"
 #endif
 
 #endif // HERRING_ENGINE_ROUTES_ONE_HOP_HPP

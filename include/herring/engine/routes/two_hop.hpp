@@ -314,7 +314,7 @@ template <class Core> class two_hop_route {
 } // namespace HERRING_NAMESPACE::detail
 
 #ifndef HERRING_SEPARATE
-#include "herring/impl/two_hop.hpp"
+#include "herring/engine/routes/two_hop_impl.hpp"
 #endif
 
 #endif // HERRING_ENGINE_ROUTES_TWO_HOP_HPP

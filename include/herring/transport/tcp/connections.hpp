@@ -34,7 +34,7 @@ HERRING_SEPARABLE tcp_connections connect_all(world& ranks, std::span<int const>
 } // namespace HERRING_NAMESPACE::detail
 
 #ifndef HERRING_SEPARATE
-#include "herring/impl/tcp_connections.hpp"
+#include "herring/transport/tcp/connections_impl.hpp"
 #endif
 
 #endif // HERRING_TRANSPORT_TCP_CONNECTIONS_HPP

@@ -1,0 +1,118 @@
+// herring: what the operations and routes of an engine share: its set-up, and how it ends where ranks differ.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_ENGINE_STATE_IMPL_HPP
+#define HERRING_ENGINE_STATE_IMPL_HPP
+
+#include "herring/base/config.hpp"
+#include "herring/base/error.hpp"
+#include "herring/control/control.hpp"
+#include "herring/engine/state.hpp"
+#include "herring/trace/trace.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <span>
+
+namespace HERRING_NAMESPACE::detail {
+
+HERRING_SEPARABLE engine_state::engine_state(failure_sink sink, int rank, topology const& map,
+                                             plan const& from, std::span<int const> with,
+                                             std::size_t executions)
+    : who(map, from.roles, rank, with), element_bytes(from.element_bytes),
+      part_element_bytes(from.part_element_bytes), in_accumulator(part_element_bytes != element_bytes),
+      staged(in_accumulator || who.local_size > 1), owners_serve(from.contributors_serve()),
+      contributing_ranks(from.roles.contributing_ranks(map)), ledger(executions), failures(sink),
+      peers(with.size()), node_parts(static_cast<std::size_t>(map.nodes())),
+      local_offsets_(ledger.size() * static_cast<std::size_t>(who.local_size)),
+      waited_for_ns_(static_cast<std::size_t>(map.size())) {
+    ledger.handles(who.own_chunks(), who.contributes, who.server);
+    for (std::size_t i = 0; i < with.size(); ++i) peers[i].rank = with[i];
+}
+
+/// "a call of broadcast from rank 1 with 1000 elements".
+inline void name_execution(char (&to)[96], execution const& e) noexcept {
+    char root[24] = "";
+    if (e.root >= 0) std::snprintf(root, sizeof root, " from rank %d", e.root);
+    if (e.label != no_bucket)
+        std::snprintf(to, sizeof to, "bucket %u of a step%s with %zu elements", e.label, root, e.elements);
+    else if (std::strcmp(e.name, "serve") == 0)
+        std::snprintf(to, sizeof to, "herring::serve");
+    else
+        std::snprintf(to, sizeof to, "a call of %.24s%s with %zu elements", e.name, root, e.elements);
+}
+
+HERRING_SEPARABLE bool engine_state::is_update(execution const& e) const noexcept {
+    return e.label != no_bucket && e.operation != 0 && !values.all.empty();
+}
+
+inline constexpr char has_values[] = " has hyper values "; // a list follows
+
+HERRING_SEPARABLE void engine_state::mismatch(int with, execution const& e, char const* how) noexcept {
+    char what[96];
+    name_execution(what, e);
+    bool const agrees = std::strcmp(e.name, "settle") == 0 || std::strcmp(e.name, "wait") == 0;
+    bool const updates = is_update(e);
+    char const* const more = agrees ? ", and let due() of the sync policy follow from steps and ballots alone"
+                             : updates ? ", and set the same hyper values before the step"
+                                       : "";
+    char text[416];
+    auto const length = static_cast<std::size_t>(std::snprintf(
+        text, sizeof text,
+        "rank %d is in another operation, or in one %s%s: rank %d is in %s; let all ranks make the same "
+        "calls with the same sizes, in the same order%s",
+        with, how, updates ? ", or has other hyper values" : "", who.rank, what, more));
+    constexpr std::size_t left = 48; // for what another rank puts before it
+    if (updates && length + 40 + left < sizeof text) {
+        std::size_t const begin =
+            length + static_cast<std::size_t>(std::snprintf(text + length, sizeof text - length,
+                                                            "; rank %d%s", who.rank, has_values));
+        values.list(text + begin, sizeof text - left - begin);
+    }
+    failure const* const first = failures.fail(
+        failure::make(errc::mismatch, who.rank, with, e.label != no_bucket ? "reduce" : e.name, text), true);
+    // Both ranks may find it at once. Ranks of one machine hear of one failure first: the other rank compares.
+    if (updates && first != nullptr && first->reporter != who.rank) failures.amend(told(*first));
+}
+
+HERRING_SEPARABLE failure engine_state::told(failure const& why) const noexcept {
+    failure seen = as_seen_by(why, who.rank);
+    std::uint64_t const number = ledger.released().load(std::memory_order_relaxed);
+    if (why.what != errc::mismatch || why.peer != who.rank || why.reporter == who.rank ||
+        number == ledger.requested().load(std::memory_order_acquire))
+        return seen;
+    execution const& e = ledger.at(number);
+    char const* const listed = std::strstr(why.text, has_values);
+    char differs[160];
+    if (listed != nullptr && is_update(e) &&
+        values.compare(differs, listed + sizeof has_values - 1, why.reporter, who.rank)) {
+        failure precise = why;
+        std::snprintf(precise.text, sizeof precise.text,
+                      "%s; set the same hyper values on all ranks before the step", differs);
+        return as_seen_by(precise, who.rank);
+    }
+    char what[96];
+    name_execution(what, e);
+    std::size_t const length = std::strlen(seen.text);
+    std::snprintf(seen.text + length, sizeof seen.text - length, "; rank %d is in %s", who.rank, what);
+    return seen;
+}
+
+HERRING_SEPARABLE void engine_state::find_slowest() noexcept {
+    any_waited_for_.set(0);
+    std::uint64_t most = 0, rank = 0; // from 1
+    for (std::size_t i = 0; i < waited_for_ns_.size(); ++i) {
+        std::uint64_t const ns = waited_for_ns_[i].get();
+        if (ns == 0) continue;
+        waited_for_ns_[i].set(0);
+        if (ns > most) most = ns, rank = i + 1;
+    }
+    slowest_ns_.set(most);
+    slowest_rank_.set(rank);
+}
+
+} // namespace HERRING_NAMESPACE::detail
+
+#endif // HERRING_ENGINE_STATE_IMPL_HPP

@@ -1,0 +1,382 @@
+// herring: a member's control connections: what is due, how a frontend is dialled, how an attempt ends.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_ENSEMBLE_DIALLER_CORE_IMPL_HPP
+#define HERRING_ENSEMBLE_DIALLER_CORE_IMPL_HPP
+
+#include "herring/base/config.hpp"
+#include "herring/base/error.hpp"
+#include "herring/base/text.hpp"
+#include "herring/control/variables.hpp"
+#include "herring/control/wire/messages.hpp"
+#include "herring/crypto/secret.hpp"
+#include "herring/ensemble/admission_refusal.hpp"
+#include "herring/ensemble/dial_pause.hpp"
+#include "herring/ensemble/dialler_core.hpp"
+#include "herring/ensemble/door_roster.hpp"
+#include "herring/ensemble/messages.hpp"
+#include "herring/join/environment.hpp"
+#include "herring/machine/address.hpp"
+#include "herring/machine/descriptor.hpp"
+#include "herring/machine/forks.hpp"
+#include "herring/machine/monitor.hpp"
+#include "herring/machine/time.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <initializer_list>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+namespace HERRING_NAMESPACE::detail::ensembles {
+
+HERRING_SEPARABLE dialler_core::dialler_core(dialler_options const& options, shape const& own)
+    : options_(options), shape_(own) {
+    check_options();
+    variables const from = variables::of_process();
+    secrets_ = read_secret(options.secret, options.secret_file, "member_options", from);
+    options_.secret.reset(); // its text may go
+    check_strength(secrets_, options.require_secret, "member_options");
+    for (std::string const& each : options.frontends) {
+        host_and_port const where = split_address(each, "one of frontends", 1, "member");
+        dial_target& t = *targets_.emplace_back(std::make_unique<dial_target>());
+        t.index = targets_.size() - 1;
+        t.name = each;
+        t.host = where.host;
+        t.port = where.port;
+    }
+    thread_.open(-1, "ensemble");
+}
+
+HERRING_SEPARABLE void dialler_core::drop(std::size_t frontend, std::string why) {
+    {
+        monitor::guard const held(lock_);
+        drops_.emplace_back(frontend, std::move(why));
+    }
+    thread_.wake();
+}
+
+HERRING_SEPARABLE bool dialler_core::leave(std::chrono::milliseconds most) noexcept {
+    time_point const deadline = clock::now() + std::min<std::chrono::milliseconds>(most, never);
+    monitor::guard const held(lock_);
+    leave_ = true;
+    thread_.wake();
+    while (!all_left_ && !stop_ && lock_.wait_until(deadline)) {
+    }
+    return all_left_;
+}
+
+HERRING_SEPARABLE void dialler_core::stop() noexcept {
+    {
+        monitor::guard const held(lock_);
+        stop_ = true;
+        lock_.notify_all();
+    }
+    thread_.wake();
+}
+
+HERRING_SEPARABLE bool dialler_core::turn(std::vector<dialler_notice>& notices) {
+    notices_ = &notices;
+    if (!take_orders()) return false;
+    time_point const now = detect_own_stall();
+    int const timeout_ms = run_due(now);
+    if (!notices.empty()) return true;
+    stall_.expect(clock::now(), std::chrono::milliseconds(timeout_ms < 0 ? 0 : timeout_ms));
+    if (timeout_ms < 0) stall_ = {};
+    std::span<epoll_event const> const events = thread_.sleep(timeout_ms);
+    detect_own_stall();
+    for (epoll_event const& event : events) on_epoll(event.data.u64, event.events);
+    return true;
+}
+
+HERRING_SEPARABLE void dialler_core::check_options() const {
+    auto const wrong = [](std::initializer_list<text_part> words) { door_roster::refuse_setting(words); };
+    using namespace std::chrono_literals;
+    door_roster::check_name("the ensemble", shape_.ensemble);
+    door_roster::check_name("this member", options_.name);
+    if (options_.frontends.empty()) wrong({"there is no frontend to dial; give at least one 'host:port'"});
+    if (options_.frontends.size() > 1024) wrong({"there are more than 1024 frontends"});
+    if (options_.credits < 1 || options_.credits > most_credits)
+        wrong({"credits is ", options_.credits, "; give 1 to ", most_credits});
+    if (options_.replica >= most_replicas)
+        wrong({"replica is ", options_.replica, "; give 0 to ", most_replicas - 1});
+    if (options_.handshake_time < 10ms || options_.handshake_time > 1h)
+        wrong({"handshake_time is ", options_.handshake_time.count(), " ms; give 10 ms to an hour"});
+    if (options_.first_pause < 1ms || options_.last_pause < options_.first_pause || options_.last_pause > 1h)
+        wrong({"pauses go from ", options_.first_pause.count(), " to ", options_.last_pause.count(),
+               " ms; give from 1 ms to an hour, the first one no longer than the last"});
+}
+
+HERRING_SEPARABLE bool dialler_core::take_orders() {
+    std::vector<std::pair<std::size_t, std::string>> dropped;
+    bool leaves = false;
+    {
+        monitor::guard const held(lock_);
+        if (stop_) return false;
+        dropped.swap(drops_);
+        leaves = leave_;
+    }
+    for (auto const& [index, why] : dropped)
+        if (index < targets_.size() && targets_[index]->at == stage::up) fail(*targets_[index], why);
+    if (!leaves) return true;
+    bool all = true;
+    for (auto const& each : targets_) {
+        dial_target& t = *each;
+        if (t.at == stage::up && !std::exchange(t.leaving, true)) {
+            t.link.send(message::leave, {});
+            watch_link(t);
+        }
+        if (t.at != stage::up && t.at != stage::over) left(t);
+        all = all && t.at == stage::over;
+    }
+    if (!all) return true;
+    monitor::guard const held(lock_);
+    all_left_ = notices_->empty(); // once the sink has heard of all
+    lock_.notify_all();
+    return true;
+}
+
+HERRING_SEPARABLE time_point dialler_core::detect_own_stall() noexcept {
+    time_point const now = clock::now();
+    clock::duration const late = stall_.late(now);
+    stall_.expect(now, {}); // until it sleeps again
+    if (late == clock::duration(0)) return now;
+    for (auto const& t : targets_) {
+        t->heard = now;
+        if (t->until != time_point::max()) t->until += late;
+        if (t->local_until != time_point::max()) t->local_until += late;
+    }
+    return now;
+}
+
+HERRING_SEPARABLE int dialler_core::run_due(time_point now) {
+    time_point next = time_point::max();
+    for (auto const& each : targets_) {
+        dial_target& t = *each;
+        if (t.at == stage::over) continue;
+        if (t.at == stage::pausing && now >= t.retry_at) begin(t);
+        if (t.at == stage::pausing) {
+            next = std::min(next, t.retry_at);
+            continue;
+        }
+        if (t.at == stage::resolving) {
+            if (t.lookup->done()) {
+                resolved(t);
+            } else {
+                next = std::min(next, now + std::chrono::milliseconds(10));
+                continue;
+            }
+        }
+        if (now >= t.local_until) without_memory(t, "the frontend's unix socket does not answer");
+        if (now >= t.until) fail(t, text({"no answer from ", t.name}));
+        next =
+            std::min({next, t.until, t.local_until, t.at == stage::pausing ? t.retry_at : time_point::max()});
+        if (t.has_control()) next = std::min(next, look_after(t, now));
+    }
+    if (!notices_->empty()) return 0;
+    if (next == time_point::max()) return -1;
+    auto const ms = std::chrono::duration_cast<std::chrono::milliseconds>(next - clock::now()).count() + 1;
+    return static_cast<int>(std::clamp<long long>(ms, 0, 60'000));
+}
+
+HERRING_SEPARABLE time_point dialler_core::look_after(dial_target& t, time_point now) {
+    admission const& facts = t.told.facts;
+    if (t.at == stage::up && now - t.heard >= facts.peer_timeout) { // before, `until` holds
+        on_readable(t); // a sign of life that has come and was not read yet
+        if (t.at == stage::up && now - t.heard >= facts.peer_timeout)
+            fail(t, text({"the frontend on ", t.name, " has given no sign of life for ",
+                          duration_text(facts.peer_timeout)}));
+    }
+    if (!t.has_control()) return now;
+    if (now >= t.beat_at) {
+        t.beat_at = now + facts.heartbeat;
+        t.link.send(message::heartbeat, {});
+        watch_link(t);
+    }
+    return t.at == stage::up ? std::min(t.beat_at, t.heard + facts.peer_timeout) : t.beat_at;
+}
+
+HERRING_SEPARABLE void dialler_core::begin(dial_target& t) {
+    t.until = clock::now() + options_.handshake_time;
+    if (t.next_address < t.addresses.size()) return dial(t);
+    t.next_address = 0;
+    t.lookup.emplace(t.host, t.port, t.until);
+    t.at = stage::resolving;
+}
+
+HERRING_SEPARABLE void dialler_core::resolved(dial_target& t) {
+    std::string why;
+    t.addresses = t.lookup->found(why);
+    t.lookup.reset();
+    t.until = clock::now() + options_.handshake_time;
+    t.addresses.empty() ? fail(t, text({"'", t.host, "' has no address: ", why})) : dial(t);
+}
+
+HERRING_SEPARABLE descriptor dialler_core::connecting(endpoint const& to) noexcept {
+    descriptor made(forks::own(::socket(to.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)));
+    if (made.get() >= 0 && ::connect(made.get(), to.get(), to.size) != 0 && errno != EINPROGRESS &&
+        errno != EINTR) {
+        int const why = errno;
+        made = descriptor();
+        errno = why;
+    }
+    return made;
+}
+
+HERRING_SEPARABLE void dialler_core::dial(dial_target& t) {
+    t.where = t.addresses[t.next_address++];
+    descriptor made = connecting(t.where);
+    if (made.get() < 0) return unreachable(t, errno);
+    t.link = control_link(std::move(made), false, false);
+    t.at = stage::dialling;
+    t.link_key = next_key(t) << 1;
+    t.watches_write = false;
+    thread_.watch(t.link.socket(), t.link_key, EPOLLOUT);
+}
+
+HERRING_SEPARABLE void dialler_core::unreachable(dial_target& t, int why) {
+    fail(t, text({"no frontend answers on ", t.name, ": ", std::strerror(why)}));
+}
+
+HERRING_SEPARABLE int dialler_core::connect_error(int socket) noexcept {
+    int why = 0;
+    socklen_t size = sizeof why;
+    if (::getsockopt(socket, SOL_SOCKET, SO_ERROR, &why, &size) != 0) return errno;
+    endpoint other;
+    other.size = sizeof other.raw;
+    if (why == 0 && ::getpeername(socket, other.get(), &other.size) != 0) return errno;
+    endpoint const own = local_end(socket);
+    if (why == 0 && own.size == other.size && std::memcmp(&own.raw, &other.raw, own.size) == 0)
+        return ECONNREFUSED; // nobody listens, and the kernel gave this end the same port
+    return why;
+}
+
+HERRING_SEPARABLE void dialler_core::close(dial_target& t) noexcept {
+    t.link.close();
+    t.lane.close();
+    t.memory = descriptor();
+    t.seen.reset();
+    t.challenge.clear();
+    t.until = t.local_until = t.beat_at = time_point::max();
+}
+
+HERRING_SEPARABLE void dialler_core::fail(dial_target& t, std::string_view why) {
+    std::string const words(why); // may be of this target
+    bool const was_up = t.at == stage::up;
+    close(t);
+    if (t.leaving) return left(t);
+    if (was_up && clock::now() - t.up_since >= options_.last_pause) t.failures = 0;
+    bool const more = !was_up && t.next_address < t.addresses.size(); // of this name: at once
+    if (!more) {
+        ++t.failures;
+        t.next_address = t.addresses.size(); // is looked up anew
+    }
+    t.at = stage::pausing;
+    t.retry_at = clock::now();
+    if (!more)
+        t.retry_at += pause_after(t.failures, options_.first_pause, options_.last_pause,
+                                  text({options_.name, "/", options_.replica, "/", t.name}));
+    if (std::exchange(t.told_connected, false) || words != t.last_text) tell_disconnected(t, words);
+    t.last_text = words;
+}
+
+HERRING_SEPARABLE void dialler_core::tell_disconnected(dial_target& t, std::string const& words) {
+    dialler_notice& made = notices_->emplace_back();
+    made.kind = dialler_notice::what::disconnected;
+    made.frontend = t.index;
+    made.text = words;
+}
+
+HERRING_SEPARABLE void dialler_core::left(dial_target& t) {
+    close(t);
+    t.at = stage::over;
+    if (std::exchange(t.told_connected, false)) tell_disconnected(t, "this member left");
+    thread_.wake(); // whether all have
+}
+
+HERRING_SEPARABLE void dialler_core::refused_for_good(dial_target& t, failure const& why) {
+    close(t);
+    t.at = stage::over;
+    if (std::exchange(t.told_connected, false)) tell_disconnected(t, why.text);
+    dialler_notice& made = notices_->emplace_back();
+    made.kind = dialler_notice::what::refused;
+    made.frontend = t.index;
+    made.why = why;
+}
+
+HERRING_SEPARABLE void dialler_core::on_epoll(std::uint64_t key, std::uint32_t what) {
+    std::size_t const index = (key >> 1) & ((std::uint64_t{1} << index_bits) - 1);
+    if (index >= targets_.size()) return;
+    dial_target& t = *targets_[index];
+    bool const of_lane = (key & 1) != 0;
+    if (of_lane ? !t.lane.open() || key != t.lane_key_of_epoll : !t.link.open() || key != t.link_key) return;
+    if (of_lane) return on_lane(t);
+    if (t.at == stage::dialling) {
+        if (int const why = connect_error(t.link.socket()); why != 0) return unreachable(t, why);
+        t.at = stage::knocked;
+        thread_.rewatch(t.link.socket(), t.link_key, EPOLLIN);
+        t.link.send(message::knock, {});
+        return watch_link(t);
+    }
+    if ((what & EPOLLOUT) != 0) {
+        t.link.flush();
+        watch_link(t);
+    }
+    if ((what & (EPOLLIN | EPOLLHUP | EPOLLERR | EPOLLRDHUP)) != 0) on_readable(t);
+}
+
+HERRING_SEPARABLE void dialler_core::watch_link(dial_target& t) noexcept {
+    if (!t.link.open() || t.link.wants_write() == t.watches_write) return;
+    t.watches_write = t.link.wants_write();
+    thread_.rewatch(t.link.socket(), t.link_key, t.watches_write ? EPOLLIN | EPOLLOUT : EPOLLIN);
+}
+
+HERRING_SEPARABLE void dialler_core::on_readable(dial_target& t) {
+    std::uint64_t const key = t.link_key;
+    for (int i = 0; i < 16 && t.link.open() && t.link_key == key; ++i) {
+        incoming const got = t.link.receive();
+        using what = incoming::what;
+        if (got.found == what::nothing) return;
+        if (got.found == what::closed) return fail(t, text({"the connection to ", t.name, " closed"}));
+        if (got.found == what::wrong) return fail(t, text({t.name, " sent ", got.why}));
+        if (got.found == what::other_version) {
+            if (got.kind == message::refuse && t.at == stage::knocked)
+                return refused(t,
+                               {admission_refusal::other_version,
+                                text({"the frontend speaks version ", got.version,
+                                      " of the protocol of ensembles, the member version ", protocol_version,
+                                      "; build both from one version of Herring"})},
+                               false);
+            return fail(t, text({t.name, " speaks version ", got.version, " of the protocol of ensembles"}));
+        }
+        t.heard = clock::now();
+        on_message(t, got);
+    }
+}
+
+HERRING_SEPARABLE void dialler_core::on_message(dial_target& t, incoming const& got) {
+    if (got.kind == message::refuse) return on_refuse(t, got.body);
+    if (t.at == stage::knocked && got.kind == message::challenge) return on_challenge(t, got.body);
+    if (t.at == stage::greeted && got.kind == message::admit) return on_admit(t, got.body);
+    if (t.has_control() && got.kind == message::heartbeat) return;
+    if (t.has_control() && got.kind == message::goodbye) {
+        std::string words(reinterpret_cast<char const*>(got.body.data()), got.body.size());
+        wire::make_printable(words);
+        return fail(t, text({"the frontend on ", t.name, " said goodbye: ", words}));
+    }
+    fail(t, text({t.name, " sent a message that no frontend sends then"}));
+}
+
+} // namespace HERRING_NAMESPACE::detail::ensembles
+
+#endif // HERRING_ENSEMBLE_DIALLER_CORE_IMPL_HPP
