@@ -92,6 +92,15 @@ packages() {
 # is named.
 set_up_apart() {
     if at setup "$minor" setup setup; then runs "find_package(herring $minor COMPONENTS setup)" "$work/setup" "$expected"; else failed "find_package(herring $minor COMPONENTS setup)"; fi
+    grep -q -- ' -O2 ' "$work/setup/CMakeFiles/herring_setup.dir/flags.make" || failed "herring::setup without a build type: not optimised"
+    # A flag that the names of functions show.
+    if [ "$(uname -m)" != x86_64 ]; then
+        echo "SKIPPED: consumer: herring_setup_for: this machine is no x86-64"
+    elif at setup_for "$minor" setup "" -DOPTIONS=-msse4.2; then
+        runs "herring_setup_for(a target with -msse4.2)" "$work/setup_for" "$expected"
+    else
+        failed "herring_setup_for(a target with -msse4.2)"
+    fi
     mkdir "$work/apart"
     printf '#include <herring/src.hpp>\n' >"$work/apart/src.cpp"
     local useless=-Wuseless-cast # which clang++ has not
