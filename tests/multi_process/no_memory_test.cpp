@@ -129,7 +129,7 @@ TEST_CASE("no memory: address space for a control thread" *
     if (child == 0) {
         // Threads that ended before may have left a stack that is used again: one of so many has none.
         static detail::rendezvous::event_thread threads[64];
-        for (detail::rendezvous::event_thread& each : threads) each.open(0);
+        for (detail::rendezvous::event_thread& each : threads) each.open("join", 0);
         rlimit none{};
         ::getrlimit(RLIMIT_AS, &none);
         none.rlim_cur = 0;

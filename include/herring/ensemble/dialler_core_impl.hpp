@@ -55,7 +55,7 @@ HERRING_SEPARABLE dialler_core::dialler_core(dialler_options const& options, sha
         t.host = where.host;
         t.port = where.port;
     }
-    thread_.open(-1, "ensemble");
+    thread_.open("ensemble");
 }
 
 HERRING_SEPARABLE void dialler_core::drop(std::size_t frontend, std::string why) {

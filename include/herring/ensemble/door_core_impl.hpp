@@ -48,7 +48,7 @@ HERRING_SEPARABLE door_core::door_core(door_options const& options, shape const&
     std::memcpy(salt_.data(), random_nonce().data(), salt_.size());
     if (secrets_) keys_.push_back(secrets_->proves.key(salt_));
     if (secrets_ && secrets_->also) keys_.push_back(secrets_->also->key(salt_));
-    thread_.open(-1, "ensemble");
+    thread_.open("ensemble");
     listeners_.listen(options_.address, secrets_.has_value());
 }
 

@@ -306,7 +306,7 @@ template <class Format, class Lanes, class Control> class frontend_engine {
     bool take(wait_set::found const& events, std::int64_t now) noexcept {
         bool any = false;
         for (int i = 0; i < events.count; ++i) {
-            std::uint32_t const key = events.key(i);
+            std::uint64_t const key = events.key(i);
             if (key == wait_set::timer_key) {
                 ready.timer_has_fired();
             } else if (key == wait_set::wake_key) {

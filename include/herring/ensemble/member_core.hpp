@@ -9,7 +9,6 @@
 #include "herring/ensemble/cores.hpp"
 #include "herring/ensemble/ids.hpp"
 #include "herring/ensemble/job.hpp"
-#include "herring/ensemble/member_bell.hpp"
 #include "herring/ensemble/member_inbox.hpp"
 #include "herring/ensemble/member_jobs.hpp"
 #include "herring/ensemble/member_link.hpp"
@@ -20,6 +19,7 @@
 #include "herring/machine/forks.hpp"
 #include "herring/machine/monitor.hpp"
 #include "herring/machine/time.hpp"
+#include "herring/net/poller.hpp"
 #include "herring/waiting/waiting.hpp"
 
 #include <algorithm>
@@ -127,7 +127,7 @@ class member_core {
     /// False: there is something already, so that a wait could miss it; call `try_next`.
     bool arm() noexcept {
         if (forked_off()) return false;
-        bell_.settle();
+        (void)bell_.woken();
         guard const locked(lock_);
         return is_quiet() && !is_ended();
     }
@@ -377,7 +377,11 @@ class member_core {
                 return is_quiet();
             }()) {
             auto const left = std::chrono::ceil<std::chrono::milliseconds>(until - now).count();
-            bell_.sleep(static_cast<int>(std::clamp<std::int64_t>(left, 0, 3'600'000)));
+            epoll_event found[8];
+            int const got =
+                bell_.wait(found, 8, static_cast<int>(std::clamp<std::int64_t>(left, 0, 3'600'000)));
+            for (int i = 0; i < got; ++i)
+                if (found[i].data.u64 == poller::wake_key) (void)bell_.woken();
         }
         guard const locked(lock_);
         links_.awake();
@@ -415,7 +419,7 @@ class member_core {
     std::size_t const elements_, row_bytes_;
     mutable monitor lock_;
     jobs jobs_;
-    member_bell bell_;
+    poller bell_{"member"};
     member_links<link> links_;
     job_counters counters_{};
     std::atomic<bool> stopped_{false};

@@ -7,10 +7,10 @@
 #include "herring/base/error.hpp"
 #include "herring/ensemble/control_options.hpp"
 #include "herring/ensemble/lane_ends.hpp"
-#include "herring/ensemble/member_bell.hpp"
 #include "herring/ensemble/member_link.hpp"
 #include "herring/machine/descriptor.hpp"
 #include "herring/machine/monitor.hpp"
+#include "herring/net/poller.hpp"
 
 #include <atomic>
 #include <cstddef>
@@ -61,8 +61,7 @@ template <class Lane> class member_inbox {
   public:
     using link = member_link<Lane>;
 
-    HERRING_SETUP member_inbox(std::vector<std::string> const& frontends, std::size_t row_bytes,
-                               member_bell& bell)
+    HERRING_SETUP member_inbox(std::vector<std::string> const& frontends, std::size_t row_bytes, poller& bell)
         : bell_(bell), row_bytes_(row_bytes), boxes_(frontends.size()) {
         for (std::size_t i = 0; i < boxes_.size(); ++i) boxes_[i].status.address = frontends[i];
     }
@@ -189,7 +188,7 @@ template <class Lane> class member_inbox {
         }
     }
 
-    member_bell& bell_;
+    poller& bell_;
     std::size_t const row_bytes_;
     mutable monitor lock_;
     std::vector<box> boxes_;

@@ -5,8 +5,8 @@
 
 #include "herring/base/config.hpp"
 #include "herring/base/fixed_array.hpp"
-#include "herring/ensemble/member_bell.hpp"
 #include "herring/ensemble/member_link.hpp"
+#include "herring/net/poller.hpp"
 
 #include <cstddef>
 #include <memory>
@@ -21,7 +21,7 @@ namespace HERRING_NAMESPACE::detail::ensembles {
 /// Lifetime: no longer than the bell.
 template <class Link> class member_links {
   public:
-    HERRING_SETUP member_links(std::size_t frontends, std::size_t jobs, member_bell& bell)
+    HERRING_SETUP member_links(std::size_t frontends, std::size_t jobs, poller& bell)
         : bell_(bell), open_(frontends) {
         closed_.reserve(jobs);
     }
@@ -38,7 +38,7 @@ template <class Link> class member_links {
 
     /// In the place of an earlier one, which is closed. False: there is no room to sleep on its socket.
     HERRING_SETUP bool put(std::unique_ptr<Link>&& fresh) noexcept {
-        if (!bell_.watch(fresh->lane.descriptor())) return false;
+        if (!bell_.watch(fresh->lane.descriptor(), 0, EPOLLIN)) return false;
         open_[fresh->frontend] = std::move(fresh);
         return true;
     }
@@ -76,7 +76,7 @@ template <class Link> class member_links {
         for_each([&](Link& each) {
             if (bool const full = each.lane.wants_write(); full != each.watched_for_write) {
                 each.watched_for_write = full;
-                bell_.rewatch(each.lane.descriptor(), full);
+                bell_.rewatch(each.lane.descriptor(), 0, full ? EPOLLIN | EPOLLOUT : EPOLLIN);
             }
             quiet = each.lane.try_sleep() && quiet;
         });
@@ -87,7 +87,7 @@ template <class Link> class member_links {
     }
 
   private:
-    member_bell& bell_;
+    poller& bell_;
     fixed_array<std::unique_ptr<Link>> open_;   // one a frontend, or none
     std::vector<std::unique_ptr<Link>> closed_; // that jobs have bytes of
     std::size_t turn_ = 0;

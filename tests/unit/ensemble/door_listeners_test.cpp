@@ -21,7 +21,7 @@ using detail::ensembles::door_listeners;
 struct door {
     detail::rendezvous::event_thread thread{};
     door_listeners at{thread};
-    door() { thread.open(-1); }
+    door() { thread.open("test"); }
 };
 
 herring::errc refusal(std::string const& address) {

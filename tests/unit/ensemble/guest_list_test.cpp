@@ -22,7 +22,7 @@ struct door {
     detail::rendezvous::event_thread thread{};
     guest_list guests{thread};
 
-    door() { thread.open(-1); }
+    door() { thread.open("test"); }
     guest& add() {
         int ends[2] = {-1, -1};
         REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends) == 0);

@@ -69,7 +69,7 @@ std::vector<news> taken(inbox& from) {
 
 TEST_CASE("ensemble member inbox: links come, are replaced and end") {
     {
-        member_bell bell;
+        herring::detail::poller bell("test");
         inbox box({"a:1", "b:2"}, 100, bell);
         CHECK(taken(box).empty());
         box.connected(1, of(4), {});
@@ -101,7 +101,7 @@ TEST_CASE("ensemble member inbox: links come, are replaced and end") {
 }
 
 TEST_CASE("ensemble member inbox: what each frontend's status is") {
-    member_bell bell;
+    herring::detail::poller bell("test");
     inbox box({"a:1", "b:2"}, 100, bell);
     box.connected(0, of(4), {});
     lane_ends local;
@@ -128,7 +128,7 @@ TEST_CASE("ensemble member inbox: what each frontend's status is") {
 }
 
 TEST_CASE("ensemble member inbox: a lane that cannot be made is told with its reason") {
-    member_bell bell;
+    herring::detail::poller bell("test");
     inbox box({"a:1"}, 100, bell);
     box.connected(0, of(13), {});
     auto found = taken(box);
@@ -144,7 +144,7 @@ TEST_CASE("ensemble member inbox: a lane that cannot be made is told with its re
 }
 
 TEST_CASE("ensemble member inbox: memory that was offered goes with the lane that follows") {
-    member_bell bell;
+    herring::detail::poller bell("test");
     inbox box({"a:1"}, 100, bell);
     CHECK(box.local_memory(0, of(5)).get() >= 0);
     box.connected(0, of(5), {});
@@ -159,7 +159,7 @@ TEST_CASE("ensemble member inbox: memory that was offered goes with the lane tha
 }
 
 TEST_CASE("ensemble member inbox: what another thread tells is seen, or seen to have ended") {
-    member_bell bell;
+    herring::detail::poller bell("test");
     inbox box({"a:1"}, 100, bell);
     std::thread other([&] {
         for (int i = 0; i < 500; ++i) {
@@ -170,7 +170,8 @@ TEST_CASE("ensemble member inbox: what another thread tells is seen, or seen to 
     });
     std::unique_ptr<inbox::link> open;
     while (box.status()[0].why != "the last") {
-        bell.sleep(1);
+        epoll_event found[1];
+        (void)bell.wait(found, 1, 1);
         for (auto& each : taken(box)) open = std::move(each.link);
     }
     other.join();

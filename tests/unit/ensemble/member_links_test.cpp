@@ -3,9 +3,9 @@
 #include "herring/ensemble/member_links.hpp"
 
 #include "doctest/doctest.h"
-#include "herring/ensemble/member_bell.hpp"
 #include "herring/ensemble/member_jobs.hpp"
 #include "herring/ensemble/member_link.hpp"
+#include "herring/net/poller.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -36,7 +36,7 @@ struct fake_lane {
 using link = ensembles::member_link<fake_lane>;
 
 TEST_CASE("member_links: requests of the frontends are taken in turn") {
-    ensembles::member_bell bell;
+    herring::detail::poller bell("test");
     ensembles::member_links<link> links(3, 1, bell);
     CHECK(links.with_requests() == nullptr);
     for (std::size_t i = 0; i < 3; ++i) REQUIRE(links.put(std::make_unique<link>(i, 4u)));
@@ -60,7 +60,7 @@ TEST_CASE("member_links: requests of the frontends are taken in turn") {
 
 TEST_CASE("member_links: a closed link stays as long as a job has bytes of it") {
     {
-        ensembles::member_bell bell;
+        herring::detail::poller bell("test");
         ensembles::member_links<link> links(2, 1, bell);
         ensembles::member_jobs<float, link> jobs(5, 1);
         REQUIRE(links.put(std::make_unique<link>(0, 4u)));
@@ -87,7 +87,7 @@ TEST_CASE("member_links: a closed link stays as long as a job has bytes of it") 
 }
 
 TEST_CASE("member_links: all lanes are told before a sleep, also where one has something") {
-    ensembles::member_bell bell;
+    herring::detail::poller bell("test");
     ensembles::member_links<link> links(2, 1, bell);
     REQUIRE(links.put(std::make_unique<link>(0, 4u)));
     REQUIRE(links.put(std::make_unique<link>(1, 4u)));

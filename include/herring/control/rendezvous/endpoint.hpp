@@ -146,7 +146,7 @@ template <class Role> class control_endpoint : public endpoint_base {
 
     /// Waits until all ranks are here. Throws what kept them away.
     HERRING_SETUP void wait_for_everyone() {
-        thread_.open(settings_.rank);
+        thread_.open("join", settings_.rank);
         role().on_start();
         auto const body = +[](void* self) -> void* {
             static_cast<control_endpoint*>(self)->run();

@@ -4,21 +4,15 @@
 #define HERRING_TRANSPORT_OFI_SLEEP_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/base/error.hpp"
-#include "herring/machine/descriptor.hpp"
 #include "herring/machine/time.hpp"
+#include "herring/net/wake_event.hpp"
 #include "herring/transport/ofi/handle.hpp"
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
-#include <cstdint>
-#include <cstring>
 
 #include <poll.h>
 #include <sched.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 namespace HERRING_NAMESPACE::detail {
 
@@ -34,18 +28,10 @@ class ofi_sleep {
     static constexpr std::chrono::microseconds keen{
         100}; ///< awake for so long after the descriptor was readable
 
-    HERRING_SETUP explicit ofi_sleep(int rank) : waker_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
-        if (waker_.get() < 0)
-            throw error(errc::no_resources, rank, -1, "connect",
-                        {"no descriptor for waking: ", std::strerror(errno),
-                         "; raise the limit of open files (ulimit -n)"});
-    }
+    HERRING_SETUP explicit ofi_sleep(int rank) { waker_.open("connect", rank); }
 
     /// From any thread.
-    void wake() noexcept {
-        std::uint64_t const one = 1;
-        (void)!::write(waker_.get(), &one, sizeof one);
-    }
+    void wake() noexcept { waker_.raise(); }
     /// A completion came: the next sleep begins with a short nap.
     void news() noexcept { nap_ = shortest; }
     /// A post found no room. What makes room need not be a completion: the next sleep is one nap. Returns false.
@@ -85,17 +71,16 @@ class ofi_sleep {
   private:
     // Whether it was woken.
     bool sleep(int descriptor, std::chrono::nanoseconds most) noexcept {
-        pollfd waiting[] = {{waker_.get(), POLLIN, 0}, {descriptor, POLLIN, 0}};
+        pollfd waiting[] = {{waker_.descriptor(), POLLIN, 0}, {descriptor, POLLIN, 0}};
         auto const seconds = std::chrono::duration_cast<std::chrono::seconds>(most);
         timespec const time{seconds.count(), (most - seconds).count()};
         int const found = ::ppoll(waiting, descriptor >= 0 ? 2 : 1, &time, nullptr);
         heard_ = found > 0 && waiting[1].revents != 0;
         if (found <= 0 || waiting[0].revents == 0) return false;
-        std::uint64_t count = 0;
-        return ::read(waker_.get(), &count, sizeof count) > 0;
+        return waker_.lower();
     }
 
-    detail::descriptor waker_;
+    wake_event waker_;
     std::chrono::nanoseconds nap_ = shortest;
     bool refused_ = false;
     bool heard_ = false; // the last sleep ended by the descriptor
