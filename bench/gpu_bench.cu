@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 //   nvcc -std=c++20 -O2 -arch=sm_90 -Xcompiler -march=x86-64-v3 -Iinclude bench/gpu_bench.cu -o build/gpu_bench
-//   build/gpu_bench [part ...] [--tables bench/data] [--sizes 4096,65536,...] [--seconds 0.1] [--timeline FILE.json]
+//   build/gpu_bench [part ...] [--tables bench/data] [--sizes 4096,65536,...] [--seconds 0.1] [--timeline FILE.pftrace]
 //
 // Parts, all of them where none is named; a second to a minute each, three minutes together:
 //   calls      one node, ranks as threads: all_reduce(buffer, stream) of reducers with a layout of 1,024 elements, with none and
@@ -11,7 +11,7 @@
 //   processes  one node, ranks as processes: calls and steps
 //   nodes      each rank a node, TCP on loopback: host tensors, nvlink and pcie_staging; calls and steps
 //   staging    BERT-large's table by pcie_staging, in GB/s each way, beside the link's share
-//   timeline   two nodes, pcie_staging: writes what happens in some steps, for bench/timeline_svg.py and chrome://tracing
+//   timeline   two nodes, pcie_staging: writes what happens in some steps, for bench/timeline_svg.py and ui.perfetto.dev
 //   sums packing latency    kernels, in gpu_kernels.cuh; gpu_test checks their results
 //
 // A line has medians in microseconds, from a call until the stream has ended, of the slowest rank, of as many calls in a row as
@@ -23,7 +23,7 @@
 #include "herring/intra_node/nvlink.cuh"
 #include "herring/intra_node/pcie_staging.cuh"
 #include "herring/launch.hpp"
-#include "herring/trace/chrome.hpp"
+#include "herring/trace/perfetto.hpp"
 #include "herring/trace/timeline.hpp"
 
 #include <numeric>
@@ -35,7 +35,7 @@ struct settings {
     std::string tables = "bench/data";
     std::vector<std::size_t> sizes{4096, 65536, 1 << 20, 16 << 20, 64 << 20, 256 << 20};
     double seconds = 0.1; // a cell
-    std::string timeline = "timeline.json";
+    std::string timeline = "timeline.pftrace";
 } given;
 
 std::vector<std::size_t> bert() { return read_table(given.tables + "/bert_large.csv"); }
@@ -308,7 +308,7 @@ void timeline() {
             reduce.wait(queue);
             must(cudaStreamSynchronize(queue), "cudaStreamSynchronize");
         }
-        bool const is_written = write_chrome(given.timeline, reduce.trace());
+        bool const is_written = write_perfetto(given.timeline, reduce.trace());
         if (ranks.rank() == 0 && is_written) std::printf("\ntimeline   %s\n", given.timeline.c_str());
         must(cudaStreamDestroy(queue), "cudaStreamDestroy");
         return ranks.rank() == 0 && !is_written ? 1 : 0;

@@ -56,7 +56,7 @@ bench steps 60
 bench packing 20
 bench latency 20
 bench sums 30
-part timeline 20 "$here/gpu_bench" timeline --timeline "$out/timeline.json"
+part timeline 20 "$here/gpu_bench" timeline --timeline "$out/timeline.pftrace"
 part gloo 90 python3 "$here/gpu_gloo.py" --tables "$here/data"
 part tests "$most" "$here/run.sh" --prebuilt "$here" --logs "$out/tests"
 echo "== all: $SECONDS s; in $out"

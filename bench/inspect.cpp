@@ -1,6 +1,5 @@
 // herring: reads a folder of recorder files: the program of bench/inspect.
 // SPDX-License-Identifier: Apache-2.0
-#include <herring/trace/chrome.hpp>
 #include <herring/trace/perfetto.hpp>
 #include <herring/trace/timeline_inspect.hpp>
 #include <herring/trace/timeline_report.hpp>
@@ -20,7 +19,7 @@
 namespace {
 
 struct wanted {
-    std::string folder, perfetto, chrome;
+    std::string folder, perfetto;
     bool report = false;
     std::uint64_t job = 0, reducer = 0; // 0: any
 };
@@ -28,9 +27,7 @@ struct wanted {
 using key = std::pair<std::uint64_t, std::uint32_t>; // job and reducer
 
 int usage() {
-    std::fprintf(
-        stderr,
-        "usage: inspect DIR [--report] [--perfetto FILE] [--chrome FILE] [--job HEX] [--reducer N]\n");
+    std::fprintf(stderr, "usage: inspect DIR [--report] [--perfetto FILE] [--job HEX] [--reducer N]\n");
     return 2;
 }
 
@@ -77,9 +74,7 @@ int inspect(wanted const& what) {
     }
     std::vector<herring::timeline_data>& shown = found[last];
     std::sort(shown.begin(), shown.end(), [](auto const& a, auto const& b) { return a.rank < b.rank; });
-    bool good = true;
-    if (!what.perfetto.empty()) good = herring::write_perfetto(what.perfetto, shown);
-    if (!what.chrome.empty()) good = herring::write_chrome(what.chrome, shown) && good;
+    bool const good = what.perfetto.empty() || herring::write_perfetto(what.perfetto, shown);
     return good ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
@@ -94,8 +89,6 @@ int main(int argc, char** argv) {
             what.report = true;
         else if (word == "--perfetto" && has_more)
             what.perfetto = argv[++i];
-        else if (word == "--chrome" && has_more)
-            what.chrome = argv[++i];
         else if (word == "--job" && has_more)
             what.job = std::strtoull(argv[++i], nullptr, 16);
         else if (word == "--reducer" && has_more)

@@ -1,20 +1,64 @@
 #!/usr/bin/env python3
-# herring: draws the last step of the first ranks of a timeline that write_chrome wrote, as an SVG for a document.
+# herring: draws the last step of the first ranks of a timeline that write_perfetto wrote, as an SVG for a document.
 # SPDX-License-Identifier: Apache-2.0
 #
-#   bench/timeline_svg.py FILE.json OUT.svg --title "what it was recorded on" [--ranks 2]
+#   bench/timeline_svg.py FILE.pftrace OUT.svg --title "what it was recorded on" [--ranks 2]
 #
 # A rank's tracks lie below each other, on one clock. What is an instant in the timeline (a message, a tensor that is ready, a copy
 # whose end is not known) is a stroke.
 import argparse
 import html
-import json
 
 width, label, row, bar = 960, 150, 17, 13
 colours = {
     "step": "#9aa5b1", "wait": "#d64545", "in flight": "#f0b429", "copies to the host": "#2680c2",
     "folds": "#3f9142", "sent": "#8719e0", "arrived": "#8719e0", "copies to the device": "#2cb1bc",
 }
+
+
+def fields(message):
+    """Number and value of each field of a protobuf message, for the three encodings that herring/trace/perfetto.hpp writes."""
+    at = 0
+
+    def varint():
+        nonlocal at
+        value = shift = 0
+        while True:
+            at += 1
+            value |= (message[at - 1] & 0x7F) << shift
+            shift += 7
+            if message[at - 1] < 0x80:
+                return value
+
+    while at < len(message):
+        key = varint()
+        if key & 7 == 0:
+            yield key >> 3, varint()
+        else:
+            size = 8 if key & 7 == 1 else varint()
+            at += size
+            yield key >> 3, message[at - size:at]
+
+
+def read(trace):
+    """Names of tracks by their numbers, rank and place, and their slices and instants; times in us."""
+    names, events, within = {}, [], {}
+    for _, packet in fields(trace):
+        packet = dict(fields(packet))
+        if 60 in packet:  # track_descriptor: uuid, name, place
+            track = dict(fields(packet[60]))
+            names[track[1] // 65536 - 1, track.get(12, 0)] = track.get(2, b"").decode()
+            continue
+        event, ts = dict(fields(packet[11])), packet[8] / 1000  # type, track, name
+        rank, place = event[11] // 65536 - 1, event[11] % 65536
+        if event[9] == 2:  # an end, of the innermost slice of its track
+            last = within[rank, place].pop()
+            last["dur"] = ts - last["ts"]
+            continue
+        events.append({"pid": rank, "tid": place, "name": event[23].decode(), "ts": ts})
+        if event[9] == 1:
+            within.setdefault((rank, place), []).append(events[-1])
+    return names, events
 
 
 def last_step(events):
@@ -30,10 +74,9 @@ def main():
     parser.add_argument("--title", required=True)
     parser.add_argument("--ranks", type=int, default=2)
     options = parser.parse_args()
-    with open(options.timeline) as file:
-        events = json.load(file)["traceEvents"]
-    names = {(e["pid"], e["tid"]): e["args"]["name"] for e in events if e["name"] == "thread_name"}
-    shown = [e for e in events if e["ph"] in "Xi" and e["pid"] < options.ranks]
+    with open(options.timeline, "rb") as file:
+        names, events = read(file.read())
+    shown = [e for e in events if e["pid"] < options.ranks]
     begin, end = last_step(shown)
     scale = (width - label - 10) / (end - begin)
 

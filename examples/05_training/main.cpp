@@ -14,7 +14,6 @@
 #include <herring/join.hpp>
 #include <herring/transport/tcp.hpp>
 #ifdef TRAINING_WITH_TIMELINE
-#include <herring/trace/chrome.hpp>
 #include <herring/trace/perfetto.hpp>
 #include <herring/trace/timeline.hpp>
 #endif
@@ -206,11 +205,9 @@ int run(std::string const& data_file, std::string const& folder, std::size_t epo
 #ifdef TRAINING_WITH_TIMELINE
     // Rank 0 writes what all ranks did in the last steps; each has numbers of its own.
     herring::write_perfetto(folder + "/timeline.pftrace", reduce.trace());
-    herring::write_chrome(folder + "/timeline.json", reduce.trace());
     if (first)
-        std::printf("timeline of all ranks: %s/timeline.pftrace (open it at https://ui.perfetto.dev)\n"
-                    "                       %s/timeline.json (chrome://tracing and others)\n\n%s",
-                    folder.c_str(), folder.c_str(), reduce.trace().report().text().c_str());
+        std::printf("timeline of all ranks: %s/timeline.pftrace (open it at https://ui.perfetto.dev)\n\n%s",
+                    folder.c_str(), reduce.trace().report().text().c_str());
 #else
     if (first) {
         training::step_record const step = training::median_step(recorded);

@@ -5,7 +5,6 @@
 // image has bytes for.
 #include "fuzz.hpp"
 
-#include "herring/trace/chrome.hpp"
 #include "herring/trace/perfetto.hpp"
 #include "herring/trace/prometheus.hpp"
 #include "herring/trace/timeline_inspect.hpp"
@@ -41,6 +40,5 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
     (void)herring::detail::timeline_metrics(report).text();
     (void)herring::timeline_inspection(found).text();
     (void)herring::detail::perfetto_trace(found).bytes();
-    (void)herring::detail::chrome_trace(found).text();
     return 0;
 }

@@ -3,7 +3,6 @@
 #include "herring/fusion/per_tensor.hpp"
 #include "herring/herring.hpp"
 #include "herring/launch.hpp"
-#include "herring/trace/chrome.hpp"
 #include "herring/trace/perfetto.hpp"
 #include "herring/trace/timeline.hpp"
 #include "herring/trace/timeline_inspect.hpp"
@@ -83,7 +82,6 @@ TEST_CASE("timelines: every message of four processes is there at both ends, and
             require(sent.empty(), "it arrived");
             require((messages > 100) == (ranks.rank() == 0), "rank 0 has them all");
             require(herring::write_perfetto(out.path + "/a.pftrace", reduce.trace()), "a picture");
-            require(herring::write_chrome(out.path + "/a.json", reduce.trace()), "another one");
             // The step goes on where the picture cannot be written.
             bool const written = herring::write_perfetto("/nowhere/at/all", reduce.trace());
             require(written == (ranks.rank() != 0), "rank 0 says that it cannot");
@@ -92,7 +90,6 @@ TEST_CASE("timelines: every message of four processes is there at both ends, and
         {.nodes = {"a", "b", "c", "d"}});
     CHECK(status == 0);
     CHECK(std::filesystem::file_size(out.path + "/a.pftrace") > 10'000);
-    CHECK(std::filesystem::file_size(out.path + "/a.json") > 10'000);
 }
 
 TEST_CASE(

@@ -10,6 +10,7 @@
 
 #include <cerrno>
 #include <cstddef>
+#include <cstdio>
 #include <cstring>
 #include <string>
 #include <string_view>
@@ -49,6 +50,20 @@ HERRING_SETUP inline void write_whole_file(std::string const& path, std::string_
         }
     }
     if (::rename(beside.c_str(), path.c_str()) != 0) fail("cannot replace");
+}
+
+/// The same of a file that the program can do without.
+///
+/// Errors:  none: false, and a line on stderr.
+HERRING_SETUP inline bool try_write_whole_file(std::string const& path, std::string_view text,
+                                               char const* operation) {
+    try {
+        write_whole_file(path, text, operation);
+        return true;
+    } catch (error const& why) {
+        std::fprintf(stderr, "%s; the program goes on without it\n", why.what());
+        return false;
+    }
 }
 
 } // namespace HERRING_NAMESPACE::detail

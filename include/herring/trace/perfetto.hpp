@@ -4,6 +4,7 @@
 #define HERRING_TRACE_PERFETTO_HPP
 
 #include "herring/base/config.hpp"
+#include "herring/machine/whole_file.hpp"
 #include "herring/trace/timeline.hpp"
 #include "herring/trace/timeline_data.hpp"
 #include "herring/trace/timeline_gather.hpp"
@@ -158,9 +159,7 @@ class perfetto_trace {
 ///
 /// Errors: none: false, and a line on stderr, where it cannot be written.
 HERRING_SETUP inline bool write_perfetto(std::string const& path, std::span<timeline_data const> ranks) {
-    return detail::write_timelines(path, ranks, "write_perfetto", [](std::span<timeline_data const> all) {
-        return detail::perfetto_trace(all).bytes();
-    });
+    return detail::try_write_whole_file(path, detail::perfetto_trace(ranks).bytes(), "write_perfetto");
 }
 /// Gathers the timelines of all ranks, and writes them on rank 0. Collective: `write_perfetto(path, reduce.trace())`.
 ///
@@ -168,9 +167,8 @@ HERRING_SETUP inline bool write_perfetto(std::string const& path, std::span<time
 /// Blocks: as `gather_timelines`.
 /// Errors: as `gather_timelines`; false on rank 0, and a line on stderr, where it cannot be written.
 HERRING_SETUP inline bool write_perfetto(std::string const& path, detail::timeline_rings& of) {
-    return detail::write_gathered(path, of, "write_perfetto", [](std::span<timeline_data const> all) {
-        return detail::perfetto_trace(all).bytes();
-    });
+    std::vector<timeline_data> const all = gather_timelines(of);
+    return all.empty() || write_perfetto(path, all); // none: not rank 0
 }
 
 } // namespace HERRING_NAMESPACE

@@ -4,7 +4,6 @@
 #define HERRING_TRACE_PROMETHEUS_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/base/error.hpp"
 #include "herring/base/number_text.hpp"
 #include "herring/base/text.hpp"
 #include "herring/machine/whole_file.hpp"
@@ -12,7 +11,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <cstdio>
 #include <string>
 #include <vector>
 
@@ -90,13 +88,7 @@ class timeline_metrics {
 ///
 /// Errors: none: false, and a line on stderr, where it cannot be written.
 HERRING_SETUP inline bool write_prometheus(std::string const& path, timeline_report const& of) {
-    try {
-        detail::write_whole_file(path, detail::timeline_metrics(of).text(), "write_prometheus");
-        return true;
-    } catch (error const& why) {
-        std::fprintf(stderr, "%s; the program goes on without it\n", why.what());
-        return false;
-    }
+    return detail::try_write_whole_file(path, detail::timeline_metrics(of).text(), "write_prometheus");
 }
 
 } // namespace HERRING_NAMESPACE

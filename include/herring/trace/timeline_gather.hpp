@@ -5,7 +5,6 @@
 
 #include "herring/base/config.hpp"
 #include "herring/base/error.hpp"
-#include "herring/machine/whole_file.hpp"
 #include "herring/trace/timeline.hpp"
 #include "herring/trace/timeline_clocks.hpp"
 #include "herring/trace/timeline_data.hpp"
@@ -13,10 +12,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
 #include <cstring>
 #include <span>
-#include <string>
 #include <vector>
 
 namespace HERRING_NAMESPACE {
@@ -60,31 +57,6 @@ HERRING_SETUP inline std::vector<timeline_data> gather_timelines(detail::timelin
     for (auto const& image : images) found.push_back(read_timeline(image));
     return found;
 }
-
-namespace detail {
-
-/// Writes what `as_text(all)` makes of timelines. False where that fails: a line on stderr says why, and the program goes on.
-template <class AsText>
-HERRING_SETUP bool write_timelines(std::string const& path, std::span<timeline_data const> all,
-                                   char const* operation, AsText const& as_text) {
-    try {
-        write_whole_file(path, as_text(all), operation);
-        return true;
-    } catch (error const& why) {
-        std::fprintf(stderr, "%s; the program goes on without it\n", why.what());
-        return false;
-    }
-}
-/// What the writers have in common: rank 0 writes what `as_text(ranks)` makes of all timelines. False where that fails.
-template <class AsText>
-HERRING_SETUP bool write_gathered(std::string const& path, timeline_rings& of, char const* operation,
-                                  AsText const& as_text) {
-    std::vector<timeline_data> const all = gather_timelines(of);
-    if (all.empty()) return true; // not rank 0
-    return write_timelines(path, all, operation, as_text);
-}
-
-} // namespace detail
 
 } // namespace HERRING_NAMESPACE
 

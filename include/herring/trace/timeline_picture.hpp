@@ -1,4 +1,4 @@
-// herring: timelines of all ranks as tracks of slices that do not overlap, on one clock: what the writers write.
+// herring: timelines of all ranks as tracks of slices that do not overlap, on one clock: what perfetto.hpp writes.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_TRACE_TIMELINE_PICTURE_HPP
 #define HERRING_TRACE_TIMELINE_PICTURE_HPP

@@ -12,7 +12,7 @@
 #include <iterator>
 #include <string>
 
-using herring::detail::write_whole_file;
+using herring::detail::write_whole_file, herring::detail::try_write_whole_file;
 
 TEST_CASE("whole file: a file is replaced as a whole, and one that cannot be leaves nothing") {
     char folder[] = "/tmp/herring_whole_file_XXXXXX";
@@ -49,5 +49,8 @@ TEST_CASE("whole file: a file is replaced as a whole, and one that cannot be lea
         CHECK(content() == large); // the old one
         CHECK(files() == 2);
     }
+    CHECK(try_write_whole_file(path, "two\n", "write_it"));
+    CHECK(content() == "two\n");
+    CHECK_FALSE(try_write_whole_file(nowhere, "x", "write_it"));
     std::filesystem::remove_all(folder);
 }

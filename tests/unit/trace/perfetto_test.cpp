@@ -71,17 +71,24 @@ std::vector<herring::timeline_data> two_ranks() {
     all.push_back(b.done());
     return all;
 }
-} // namespace
 
-TEST_CASE("perfetto: processes, tracks, slices that end, and an arrow from rank to rank") {
-    auto const all = two_ranks();
+/// A slice, or an instant: no end.
+struct slice {
+    std::string track, name; // of its track, behind its process
+    std::int64_t begin = 0, end = -1;
+    std::map<std::string, std::uint64_t> notes{};
+    std::uint64_t flow_out = 0, flow_in = 0;
+};
+
+/// What a trace shows, in its order.
+std::vector<slice> shown_by(std::vector<herring::timeline_data> const& all) {
     message const trace(herring::detail::perfetto_trace(all).bytes());
     CHECK(trace.numbers.empty());
     std::map<std::uint64_t, std::string> tracks;
-    std::map<std::uint64_t, std::vector<std::string>> open;
+    std::map<std::uint64_t, std::vector<std::size_t>> open;
     std::map<std::uint64_t, std::uint64_t> last;
-    std::set<std::uint64_t> sequences, flows_out, flows_in;
-    std::set<std::string> names;
+    std::set<std::uint64_t> sequences;
+    std::vector<slice> shown;
     for (auto const& [field, bytes] : trace.texts) {
         REQUIRE(field == 1); // Trace.packet
         message const packet(bytes);
@@ -105,30 +112,85 @@ TEST_CASE("perfetto: processes, tracks, slices that end, and an arrow from rank 
         REQUIRE(tracks.count(track));
         CHECK(packet.number(8) >= last[track]);
         last[track] = packet.number(8);
+        auto const ns = static_cast<std::int64_t>(packet.number(8));
         if (event.number(9) == 2) { // TYPE_SLICE_END
             REQUIRE(!open[track].empty());
+            shown[open[track].back()].end = ns;
             open[track].pop_back();
             continue;
         }
-        if (event.number(9) == 1) open[track].push_back(event.text(23));
-        names.insert(tracks[track] + "/" + event.text(23));
-        if (event.numbers.count(47)) flows_out.insert(event.number(47));
-        if (event.numbers.count(48)) flows_in.insert(event.number(48));
-        if (event.text(23) == "part to rank 1") {
-            CHECK(packet.number(8) == 20); // since the first record
-            CHECK(event.in(4).text(10) == "bytes");
-            CHECK(event.in(4).number(4) == 500);
+        if (event.number(9) == 1) open[track].push_back(shown.size());
+        slice s{tracks[track], event.text(23), ns};
+        for (auto [note, end] = event.texts.equal_range(4); note != end; ++note) {
+            message const one(note->second);
+            s.notes[one.text(10)] = one.number(4);
         }
+        s.flow_out = event.number(47);
+        s.flow_in = event.number(48);
+        shown.push_back(s);
     }
     for (auto const& [track, left] : open) CHECK(left.empty());
-    CHECK(flows_out.size() == 1);
-    CHECK(flows_out == flows_in);
+    return shown;
+}
+/// The one of this name.
+slice named(std::vector<slice> const& all, std::string const& name) {
+    slice found;
+    int many = 0;
+    for (slice const& s : all)
+        if (s.name == name) found = s, ++many;
+    CHECK_MESSAGE(many == 1, name);
+    return found;
+}
+} // namespace
+
+TEST_CASE("perfetto: processes, tracks, slices that end, and an arrow from rank to rank") {
+    auto const shown = shown_by(two_ranks());
+    std::set<std::string> names;
+    for (slice const& s : shown) names.insert(s.track + "/" + s.name);
     std::string const host = " on somewhere/";
     CHECK(names == std::set<std::string>{
                        "rank 0" + host + "step/backward", "rank 0" + host + "step/weight",
                        "rank 0" + host + "step/wait", "rank 0" + host + "step/for rank 1",
                        "rank 0" + host + "in flight 1/bucket 0", "rank 0" + host + "sent/part to rank 1",
                        "rank 1" + host + "arrived/part from rank 0", "rank 1" + host + "folds/fold 0"});
+    slice const sent = named(shown, "part to rank 1");
+    CHECK(sent.begin == 20); // since the first record
+    CHECK(sent.end == -1);
+    CHECK(sent.notes == std::map<std::string, std::uint64_t>{{"bytes", 500}, {"rank", 1}, {"execution", 0}});
+    CHECK(sent.flow_out != 0);
+    CHECK(named(shown, "part from rank 0").flow_in == sent.flow_out);
+    for (slice const& s : shown) CHECK((s.flow_out != 0) + (s.flow_in != 0) == s.name.starts_with("part "));
+}
+
+TEST_CASE("perfetto: buckets that are in flight at once have tracks of their own, and keep their lengths") {
+    schedule s(0, 2);
+    s.submitted(0, 0, 0).submitted(500, 1, 1).reduced(2000, 0, 0).reduced(2500, 1, 1);
+    auto const shown = shown_by({s.done()});
+    slice const first = named(shown, "bucket 0"), second = named(shown, "bucket 1");
+    CHECK(first.track == "rank 0 on somewhere/in flight 1");
+    CHECK(second.track == "rank 0 on somewhere/in flight 2");
+    CHECK(std::vector{first.begin, first.end} == std::vector<std::int64_t>{0, 2000});
+    CHECK(std::vector{second.begin, second.end} == std::vector<std::int64_t>{500, 2500});
+    CHECK(first.notes == std::map<std::string, std::uint64_t>{{"bytes", 1000}, {"execution", 0}});
+    CHECK(second.notes.at("execution") == 1);
+}
+
+TEST_CASE("perfetto: a name is what it is, whatever characters it has") {
+    schedule s(0, 1);
+    s.data.tensor_names[0] = "a\"b\\c\nd \xc3\xa9";
+    s.at(100, trace_event::tensor_ready, {.index = 0}).wait(130, 300);
+    CHECK(named(shown_by({s.done()}), s.data.tensor_names[0]).begin == 0);
+}
+
+TEST_CASE("perfetto: no time is before the trace, whatever a clock says") {
+    schedule s(0, 1);
+    s.submitted(1'000'000, 0, 0).reduced(2'000'000, 0, 0);
+    s.data.fixes[0] = {0, 0, 1}; // a drift by which later is earlier
+    s.data.fixes[1] = {1'000'000'000, -3'000'000'000, 1};
+    CHECK(s.data.common_ns(2'000'000) < s.data.common_ns(1'000'000));
+    slice const bucket = named(shown_by({s.done()}), "bucket 0");
+    CHECK(bucket.begin == 0);
+    CHECK(bucket.end == 0);
 }
 
 TEST_CASE("perfetto: numbers of any size come back") {
