@@ -1,7 +1,8 @@
 // herring: reads a folder of recorder files: the program of bench/inspect.
 // SPDX-License-Identifier: Apache-2.0
+#include "timeline_inspect.hpp"
+
 #include <herring/trace/perfetto.hpp>
-#include <herring/trace/timeline_inspect.hpp>
 #include <herring/trace/timeline_report.hpp>
 
 #include <algorithm>
@@ -42,7 +43,7 @@ int inspect(wanted const& what) {
     for (fs::directory_iterator at(what.folder, problem), end; !problem && at != end; at.increment(problem)) {
         if (at->path().extension() != ".timeline") continue;
         try {
-            herring::timeline_data one = herring::read_timeline_file(at->path().string());
+            herring::timeline_data one = bench::read_timeline_file(at->path().string());
             key const of{one.job, one.reducer};
             if ((what.job != 0 && what.job != one.job) || (what.reducer != 0 && what.reducer != one.reducer))
                 continue;
@@ -68,7 +69,7 @@ int inspect(wanted const& what) {
         std::printf("job %016llx, reducer %u: %d ranks, %zu files; version %s, plan %016llx\n",
                     static_cast<unsigned long long>(of.first), of.second, ranks[0].ranks, ranks.size(),
                     ranks[0].version.c_str(), static_cast<unsigned long long>(ranks[0].digest));
-        std::printf("%s", herring::timeline_inspection(ranks).text().c_str());
+        std::printf("%s", bench::timeline_inspection(ranks).text().c_str());
         if (what.report)
             for (auto const& one : ranks) std::printf("%s", herring::timeline_report(one).text().c_str());
     }

@@ -3,11 +3,11 @@
 //
 // Input: the image. What is read is counted, drawn and looked at: none of it may end the program, or take more memory than the
 // image has bytes for.
+#include "../../bench/timeline_inspect.hpp"
 #include "fuzz.hpp"
 
 #include "herring/trace/perfetto.hpp"
 #include "herring/trace/prometheus.hpp"
-#include "herring/trace/timeline_inspect.hpp"
 #include "herring/trace/timeline_report.hpp"
 
 #include <span>
@@ -38,7 +38,7 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
     for (char const letter : report.text()) fuzz::require(letter >= ' ' || letter == '\n', "text is text");
     fuzz::require(report.json().ends_with("}"), "one object");
     (void)herring::detail::timeline_metrics(report).text();
-    (void)herring::timeline_inspection(found).text();
+    (void)bench::timeline_inspection(found).text();
     (void)herring::detail::perfetto_trace(found).bytes();
     return 0;
 }

@@ -1,11 +1,11 @@
 // herring: timelines of real processes over TCP: pictures of all ranks, and the recorder of one that is killed.
 // SPDX-License-Identifier: Apache-2.0
+#include "../../bench/timeline_inspect.hpp"
 #include "herring/fusion/per_tensor.hpp"
 #include "herring/herring.hpp"
 #include "herring/launch.hpp"
 #include "herring/trace/perfetto.hpp"
 #include "herring/trace/timeline.hpp"
-#include "herring/trace/timeline_inspect.hpp"
 #include "herring/transport/tcp.hpp"
 
 #include "doctest/doctest.h"
@@ -40,7 +40,7 @@ void require(bool holds, char const* what) {
 std::vector<timeline_data> files_in(std::string const& folder) {
     std::vector<timeline_data> all;
     for (auto const& file : std::filesystem::directory_iterator(folder))
-        all.push_back(herring::read_timeline_file(file.path().string()));
+        all.push_back(bench::read_timeline_file(file.path().string()));
     return all;
 }
 
@@ -100,7 +100,7 @@ TEST_CASE(
     auto const die_when_found = [&] {
         for (auto const until = herring::clock::now() + std::chrono::seconds(20);
              herring::clock::now() < until;) {
-            herring::timeline_inspection const now(files_in(out.path));
+            bench::timeline_inspection const now(files_in(out.path));
             std::size_t waiting = 0;
             for (auto const& s : now.states()) waiting += s.waits_for >= 0;
             if (waiting == 3 && now.waited_for() == std::vector<int>{2} && now.behind() == now.waited_for())
@@ -133,7 +133,7 @@ TEST_CASE(
         CHECK(one.failed == (one.rank != 2));
         CHECK_FALSE(one.clock_jumped);
     }
-    herring::timeline_inspection const found(all);
+    bench::timeline_inspection const found(all);
     CHECK(found.behind() == std::vector<int>{2}); // it has submitted one bucket of three
     CHECK(found.waited_for() == std::vector<int>{2});
     std::string const text = found.text();

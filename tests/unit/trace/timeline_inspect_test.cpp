@@ -1,6 +1,6 @@
-// herring: tests of trace/timeline_inspect.hpp.
+// herring: tests of bench/timeline_inspect.hpp.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/trace/timeline_inspect.hpp"
+#include "../../../bench/timeline_inspect.hpp"
 
 #include "unit/trace/timelines.hpp"
 
@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-using herring::timeline_inspection, herring::timeline_data;
+using bench::timeline_inspection, herring::timeline_data;
 using timelines::schedule, timelines::trace_event;
 
 namespace {
@@ -92,14 +92,14 @@ TEST_CASE("inspect: a circle of waits has an end for the reader") {
 }
 
 TEST_CASE("inspect: a file that is none says which it is") {
-    CHECK_THROWS_WITH_AS(herring::read_timeline_file("/nowhere"),
+    CHECK_THROWS_WITH_AS(bench::read_timeline_file("/nowhere"),
                          "herring: read_timeline: bad argument: /nowhere: No such file or directory",
                          herring::error);
-    CHECK_THROWS_AS(herring::read_timeline_file("/dev/zero"), herring::error);
-    CHECK_THROWS_AS(herring::read_timeline_file("/proc/self/exe"), herring::error);
+    CHECK_THROWS_AS(bench::read_timeline_file("/dev/zero"), herring::error);
+    CHECK_THROWS_AS(bench::read_timeline_file("/proc/self/exe"), herring::error);
     std::string const pipe = "/tmp/herring-pipe-" + std::to_string(::getpid()) + ".timeline";
     REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
-    CHECK_THROWS_AS(herring::read_timeline_file(pipe), herring::error); // and does not wait for a writer
+    CHECK_THROWS_AS(bench::read_timeline_file(pipe), herring::error); // and does not wait for a writer
     ::unlink(pipe.c_str());
 }
 

@@ -1,15 +1,14 @@
 // herring: recorder files of a job, also of ranks that were killed: who is behind, in which operation, waiting for whom.
 // SPDX-License-Identifier: Apache-2.0
-#ifndef HERRING_TRACE_TIMELINE_INSPECT_HPP
-#define HERRING_TRACE_TIMELINE_INSPECT_HPP
+#ifndef HERRING_BENCH_TIMELINE_INSPECT_HPP
+#define HERRING_BENCH_TIMELINE_INSPECT_HPP
 
-#include "herring/base/config.hpp"
-#include "herring/base/error.hpp"
-#include "herring/base/text.hpp"
-#include "herring/machine/descriptor.hpp"
-#include "herring/trace/timeline_clocks.hpp"
-#include "herring/trace/timeline_data.hpp"
-#include "herring/trace/timeline_flights.hpp"
+#include <herring/base/error.hpp>
+#include <herring/base/text.hpp>
+#include <herring/machine/descriptor.hpp>
+#include <herring/trace/timeline_clocks.hpp>
+#include <herring/trace/timeline_data.hpp>
+#include <herring/trace/timeline_flights.hpp>
 
 #include <algorithm>
 #include <cerrno>
@@ -27,12 +26,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-namespace HERRING_NAMESPACE {
+namespace bench {
+
+namespace detail = herring::detail;
+using herring::timeline_data, herring::timeline_record, herring::trace_event, herring::no_bucket;
 
 /// Reads a recorder's file; its process may live.
 ///
 /// Errors: `bad_argument`: it is none, or cut, or cannot be read, or is larger than 4 GiB.
-HERRING_SETUP inline timeline_data read_timeline_file(std::string const& path) {
+inline timeline_data read_timeline_file(std::string const& path) {
     // A pipe of that name is refused, and not waited for.
     detail::descriptor const file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     struct stat found {};
@@ -52,7 +54,7 @@ HERRING_SETUP inline timeline_data read_timeline_file(std::string const& path) {
     bool const has_later = ::pread(file.get(), &later, sizeof later, 0) == static_cast<ssize_t>(sizeof later);
     try {
         return detail::read_image(std::span(bytes).first(have), has_later ? later.rings : nullptr);
-    } catch (error const& why) {
+    } catch (herring::error const& why) {
         detail::refuse_timeline({path, ": ", why.why().text});
     }
 }
@@ -78,7 +80,7 @@ class timeline_inspection {
     };
 
     /// Timelines of one reducer; a rank may be missing.
-    HERRING_SETUP explicit timeline_inspection(std::span<timeline_data const> files) {
+    explicit timeline_inspection(std::span<timeline_data const> files) {
         for (timeline_data const& of : files) {
             states_.push_back(state_of(of));
             ranks_ = std::max(ranks_, of.ranks);
@@ -95,7 +97,7 @@ class timeline_inspection {
     std::vector<rank_state> const& states() const noexcept { return states_; }
 
     /// Ranks that have submitted fewer operations than others; where all have submitted as many: that have fewer results.
-    HERRING_SETUP std::vector<int> behind() const {
+    std::vector<int> behind() const {
         std::vector<int> found;
         for (rank_state const& s : states_)
             if (!s.ended && s.submitted < most_) found.push_back(s.rank);
@@ -105,7 +107,7 @@ class timeline_inspection {
         return found;
     }
     /// Where the chains of «waits for» end: ranks that are waited for, and wait for nobody, or have no file.
-    HERRING_SETUP std::vector<int> waited_for() const {
+    std::vector<int> waited_for() const {
         std::vector<int> found;
         for (rank_state const& s : states_) {
             if (!s.is_waiting || s.waits_for < 0) continue;
@@ -123,7 +125,7 @@ class timeline_inspection {
     }
 
     /// For people: the minority first, then a line a rank.
-    HERRING_SETUP std::string text() const {
+    std::string text() const {
         std::string out;
         std::vector<int> missing;
         for (int r = 0; r < ranks_; ++r)
@@ -156,19 +158,19 @@ class timeline_inspection {
     }
 
   private:
-    HERRING_SETUP rank_state const* state(int rank) const noexcept {
+    rank_state const* state(int rank) const noexcept {
         for (rank_state const& s : states_)
             if (s.rank == rank) return &s;
         return nullptr;
     }
-    HERRING_SETUP static std::string list(std::vector<int> const& ranks) {
+    static std::string list(std::vector<int> const& ranks) {
         std::string out(ranks.size() == 1 ? "rank" : "ranks");
         for (std::size_t i = 0; i < ranks.size() && i < 16; ++i)
             detail::append(out, {i == 0 ? " " : ", ", ranks[i]});
         if (ranks.size() > 16) detail::append(out, {" and ", ranks.size() - 16, " more"});
         return out;
     }
-    HERRING_SETUP static char const* process_of(timeline_data const& of) {
+    static char const* process_of(timeline_data const& of) {
         if (of.failed) return "ended, for its world had failed";
         if (of.ended) return "ended in order";
         if (of.host_id != detail::clock_identity() || of.process_space == 0 ||
@@ -177,7 +179,7 @@ class timeline_inspection {
         if (::kill(static_cast<pid_t>(of.pid), 0) == 0 || errno == EPERM) return "lives";
         return "is gone: it was killed";
     }
-    HERRING_SETUP static rank_state state_of(timeline_data const& of) {
+    static rank_state state_of(timeline_data const& of) {
         detail::timeline_flights const found(of);
         rank_state s;
         s.rank = of.rank;
@@ -222,6 +224,6 @@ class timeline_inspection {
     std::uint32_t most_ = 0, most_complete_ = 0;
 };
 
-} // namespace HERRING_NAMESPACE
+} // namespace bench
 
-#endif // HERRING_TRACE_TIMELINE_INSPECT_HPP
+#endif // HERRING_BENCH_TIMELINE_INSPECT_HPP
