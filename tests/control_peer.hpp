@@ -133,7 +133,7 @@ struct control_peer {
     heard await(kind what) {
         while (std::optional<heard> next = hear())
             if (next->front.type == what) return *std::move(next);
-        throw std::runtime_error("not so: the message comes");
+        throw std::runtime_error("not so: message " + std::to_string(static_cast<int>(what)) + " comes");
     }
 
     // ---- as a rank ----------------------------------------------------------------------------------------
