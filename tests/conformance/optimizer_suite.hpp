@@ -161,10 +161,11 @@ template <class Trainer, class Reducer, class On> class two_models {
             }
             if (bad && back == 1 && on_.ranks.rank() == on_.ranks.size() - 1)
                 gradient[8'000] = static_cast<element>(std::numeric_limits<float>::infinity());
-            lent[back].assign(gradient.begin(), gradient.end());
+            lent[back].assign(gradient.size() + 1, element{}); // the gradient at an odd address
+            std::copy(gradient.begin(), gradient.end(), lent[back].begin() + 1);
             reduce_.ready(back);
             if (number_of % 2 == 1) // from memory of the program's
-                train_.ready(back, std::span<element>(lent[back]));
+                train_.ready(back, std::span<element>(lent[back]).subspan(1));
             else
                 train_.ready(back);
         }
