@@ -4,6 +4,7 @@
 #include "herring/transport/inproc.hpp"
 #ifdef HERRING_TWIN
 #include "herring/optimizer/adamw.hpp"
+#include "herring/training.hpp"
 #endif
 
 using mine = herring::reducer<float, herring::transport::inproc, herring::optimizer::adamw>::element_type;

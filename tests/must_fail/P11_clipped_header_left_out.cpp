@@ -5,6 +5,7 @@
 #include "herring/transport/inproc.hpp"
 #ifdef HERRING_TWIN
 #include "herring/optimizer/clipped.hpp"
+#include "herring/training.hpp"
 #endif
 
 using mine = herring::reducer<float, herring::transport::inproc,

@@ -51,22 +51,24 @@ template <class Element> constexpr pack_fault fault_of_element() noexcept {
         return pack_fault::element;
 }
 
+// `Known`: the result for an axis that ensembles have.
+template <class Axis, pack_fault Known = pack_fault::none> constexpr pack_fault fault_of_axis() noexcept {
+    if (std::is_same_v<Axis, axes::transport>) return pack_fault::other_transport;
+    return axis_place<Axis> < 0 ? pack_fault::axis_of_reducers : Known;
+}
+
 template <class Policy> constexpr pack_fault fault_of_policy() noexcept {
     constexpr pack_error found = error_of_policy<Policy>();
-    if constexpr (found == pack_error::none || found == pack_error::unknown_axis) {
-        if constexpr (axis_place<typename Policy::axis> < 0)
-            return found == pack_error::none ? pack_fault::axis_of_reducers : pack_fault::policy;
-        else if constexpr (std::is_same_v<typename Policy::axis, axes::transport>)
-            return std::is_same_v<Policy, tcp_links> ? pack_fault::none : pack_fault::other_transport;
-        else
-            return pack_fault::none;
-    } else if constexpr (found == pack_error::header_left_out && declared_name<Policy> <= 2) {
-        return pack_fault::other_transport;
-    } else if constexpr (found == pack_error::header_left_out && declared_name<Policy> >= 6) {
-        return pack_fault::other_transport;
-    } else {
+    if constexpr (std::is_same_v<Policy, tcp_links>)
+        return pack_fault::none;
+    else if constexpr (found == pack_error::none)
+        return ensembles::fault_of_axis<typename Policy::axis>();
+    else if constexpr (found == pack_error::header_left_out)
+        return ensembles::fault_of_axis<typename declared_policy<Policy>::axis, pack_fault::policy>();
+    else if constexpr (found == pack_error::unknown_axis)
+        return axis_place<typename Policy::axis> < 0 ? pack_fault::policy : pack_fault::none;
+    else
         return pack_fault::policy;
-    }
 }
 
 template <class... Policy> constexpr pack_fault first_fault_of_policies() noexcept {

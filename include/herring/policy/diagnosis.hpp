@@ -11,9 +11,9 @@
 
 namespace HERRING_NAMESPACE {
 
-/// Index of a policy that `herring/policy/names.hpp` declares; -1 for all others. Where such a policy is declared but
-/// not defined, the sentence names its header.
-template <class Policy> inline constexpr int declared_name = -1;
+/// Of a policy that `herring/policy/names.hpp` declares: its axis, and the sentence with its header, for where it is declared
+/// but not defined. Nothing of all others.
+template <class Policy> struct declared_policy {};
 
 namespace detail {
 
@@ -62,7 +62,7 @@ template <class Policy> constexpr pack_error error_of_policy() noexcept {
     if constexpr (!std::is_same_v<Policy, std::remove_cvref_t<std::remove_pointer_t<Policy>>>)
         return pack_error::cv_or_pointer;
     else if constexpr (std::is_class_v<Policy> && !complete<Policy>)
-        return declared_name<Policy> < 0 ? pack_error::incomplete : pack_error::header_left_out;
+        return with_axis<declared_policy<Policy>> ? pack_error::header_left_out : pack_error::incomplete;
     else if constexpr (!with_axis<Policy>)
         return pack_error::not_a_policy;
     else if constexpr (axis_index<typename Policy::axis> < 0)
@@ -97,15 +97,6 @@ template <class... Policy> constexpr pack_error first_error_of_policies() noexce
     pack_error first = pack_error::none;
     (void)(((first = error_of_policy<Policy>()) != pack_error::none) || ...);
     return first;
-}
-
-// declared_name of the first policy whose header is left out. Only for packs with that error.
-template <class... Policy> constexpr int name_without_header() noexcept {
-    int name = -1;
-    (void)((error_of_policy<Policy>() == pack_error::header_left_out &&
-            (name = declared_name<Policy>, true)) ||
-           ...);
-    return name;
 }
 
 // Index of the first axis that two policies name; -1 if none. Only for packs whose policies have no error.

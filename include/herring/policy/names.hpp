@@ -11,111 +11,117 @@
 
 #include <cstdint>
 
-// The numbers of declared_name are those of HRG-P11 in policy/sentences.hpp.
+namespace HERRING_NAMESPACE {
 
-namespace HERRING_NAMESPACE::provider {
+// Says of a policy, behind the head of its template, which axis it is for and which header defines it.
+#define HERRING_HEADER(of_axis, policy, path, ...)                                                           \
+    struct declared_policy<__VA_ARGS__> {                                                                    \
+        using axis = axes::of_axis;                                                                          \
+        template <bool Included> struct header {                                                             \
+            static constexpr bool value = Included;                                                          \
+            static_assert(Included, "[HRG-P11] policy: herring::" #of_axis "::" policy                       \
+                                    " is declared, but not defined here; a common slip is to forget its "    \
+                                    "header; include <herring/" path ">");                                   \
+        };                                                                                                   \
+    }
+// Declares a policy that is no template, and says the same of it.
+#define HERRING_DECLARE(key, axis, policy, path)                                                             \
+    namespace axis {                                                                                         \
+    key policy;                                                                                              \
+    }                                                                                                        \
+    template <> HERRING_HEADER(axis, #policy, path, axis::policy)
+
+HERRING_DECLARE(class, transport, inproc, "transport/inproc.hpp");
+HERRING_DECLARE(struct, update, moments, "collectives/all_moments.hpp");
+HERRING_DECLARE(struct, update, sample_moments, "collectives/all_moments.hpp");
+HERRING_DECLARE(struct, optimizer, sgd, "optimizer/sgd.hpp");
+HERRING_DECLARE(struct, optimizer, momentum, "optimizer/momentum.hpp");
+HERRING_DECLARE(struct, optimizer, nesterov, "optimizer/nesterov.hpp");
+HERRING_DECLARE(struct, optimizer, adamw, "optimizer/adamw.hpp");
+HERRING_DECLARE(struct, optimizer, lamb, "optimizer/lamb.hpp");
+HERRING_DECLARE(struct, placement, dedicated, "serve.hpp");
+HERRING_DECLARE(struct, placement, optimal, "serve.hpp");
+
+namespace provider {
 struct tcp;
 struct shm;
 struct verbs;
 struct efa;
-} // namespace HERRING_NAMESPACE::provider
-
-namespace HERRING_NAMESPACE::transport {
+} // namespace provider
+namespace transport {
 template <tcp_tuning Tuning = tcp_tuning{}> class basic_tcp;
 using tcp = basic_tcp<>;
-class inproc;
 template <class Provider> class ofi;
 using efa = ofi<herring::provider::efa>;
 template <class Inner> class checked;
 template <class Inner> class sealed;
-} // namespace HERRING_NAMESPACE::transport
+} // namespace transport
+template <transport::tcp_tuning Tuning>
+HERRING_HEADER(transport, "tcp", "transport/tcp.hpp", transport::basic_tcp<Tuning>);
+template <class Provider> HERRING_HEADER(transport, "ofi", "transport/ofi.hpp", transport::ofi<Provider>);
+template <class Inner>
+HERRING_HEADER(transport, "checked", "transport/checked.hpp", transport::checked<Inner>);
+template <class Inner> HERRING_HEADER(transport, "sealed", "transport/sealed.hpp", transport::sealed<Inner>);
 
-namespace HERRING_NAMESPACE::update {
-struct moments;
-struct sample_moments;
-} // namespace HERRING_NAMESPACE::update
-
-namespace HERRING_NAMESPACE::placement {
-struct dedicated;
-struct optimal;
-} // namespace HERRING_NAMESPACE::placement
-
-namespace HERRING_NAMESPACE {
 enum class nonfinite : std::uint8_t;
-} // namespace HERRING_NAMESPACE
-namespace HERRING_NAMESPACE::optimizer {
-struct sgd;
-struct momentum;
-struct nesterov;
-struct adamw;
-struct lamb;
+namespace optimizer {
 template <class Inner> struct clipped;
 template <class Inner, nonfinite What> struct on_nonfinite;
-} // namespace HERRING_NAMESPACE::optimizer
+} // namespace optimizer
+template <class Inner>
+HERRING_HEADER(optimizer, "clipped", "optimizer/clipped.hpp", optimizer::clipped<Inner>);
+template <class Inner, nonfinite What>
+HERRING_HEADER(optimizer, "on_nonfinite", "optimizer/on_nonfinite.hpp", optimizer::on_nonfinite<Inner, What>);
 
-namespace HERRING_NAMESPACE::gpu {
+namespace gpu {
 class cuda_runtime;
+class cuda_nccl;
 template <class Runtime, staging_tuning Tuning = staging_tuning{}> class basic_pcie_staging;
 template <class Runtime, peer_sums_tuning Tuning = peer_sums_tuning{}> class basic_nvlink;
-class cuda_nccl;
 template <class Runtime, class Nccl, peer_sums_tuning Tuning = peer_sums_tuning{}> class basic_nccl;
-} // namespace HERRING_NAMESPACE::gpu
-
-namespace HERRING_NAMESPACE::intra_node {
+} // namespace gpu
+namespace intra_node {
 template <shared_memory_tuning Tuning = shared_memory_tuning{}> class basic_shared_memory;
 using shared_memory = basic_shared_memory<>;
 using pcie_staging = gpu::basic_pcie_staging<gpu::cuda_runtime>;
 using nvlink = gpu::basic_nvlink<gpu::cuda_runtime>;
 using nccl = gpu::basic_nccl<gpu::cuda_runtime, gpu::cuda_nccl>;
-} // namespace HERRING_NAMESPACE::intra_node
+} // namespace intra_node
+template <intra_node::shared_memory_tuning Tuning>
+HERRING_HEADER(intra_node, "shared_memory", "intra_node/shared_memory.hpp",
+               intra_node::basic_shared_memory<Tuning>);
+template <class Runtime, gpu::staging_tuning Tuning>
+HERRING_HEADER(intra_node, "pcie_staging", "intra_node/pcie_staging.cuh",
+               gpu::basic_pcie_staging<Runtime, Tuning>);
+template <class Runtime, gpu::peer_sums_tuning Tuning>
+HERRING_HEADER(intra_node, "nvlink", "intra_node/nvlink.cuh", gpu::basic_nvlink<Runtime, Tuning>);
+template <class Runtime, class Nccl, gpu::peer_sums_tuning Tuning>
+HERRING_HEADER(intra_node, "nccl", "intra_node/nccl.cuh", gpu::basic_nccl<Runtime, Nccl, Tuning>);
+
+#undef HERRING_DECLARE
+#undef HERRING_HEADER
 
 // herring.hpp defines these. With reducer.hpp alone they are only declared: HRG-P09.
-namespace HERRING_NAMESPACE::fusion {
+namespace fusion {
 struct per_tensor;
 struct whole_model;
-} // namespace HERRING_NAMESPACE::fusion
-namespace HERRING_NAMESPACE::sharding {
+} // namespace fusion
+namespace sharding {
 struct whole_tensor;
-} // namespace HERRING_NAMESPACE::sharding
-namespace HERRING_NAMESPACE::update {
+} // namespace sharding
+namespace update {
 struct sum;
 struct min;
 struct max;
-} // namespace HERRING_NAMESPACE::update
-namespace HERRING_NAMESPACE::progress {
+} // namespace update
+namespace progress {
 struct thread;
-} // namespace HERRING_NAMESPACE::progress
-namespace HERRING_NAMESPACE::waiting {
+} // namespace progress
+namespace waiting {
 struct block;
 struct spin;
-} // namespace HERRING_NAMESPACE::waiting
+} // namespace waiting
 
-namespace HERRING_NAMESPACE {
-template <transport::tcp_tuning Tuning> inline constexpr int declared_name<transport::basic_tcp<Tuning>> = 0;
-template <> inline constexpr int declared_name<transport::inproc> = 1;
-template <class Provider> inline constexpr int declared_name<transport::ofi<Provider>> = 2;
-template <intra_node::shared_memory_tuning Tuning>
-inline constexpr int declared_name<intra_node::basic_shared_memory<Tuning>> = 3;
-template <class Runtime, gpu::staging_tuning Tuning>
-inline constexpr int declared_name<gpu::basic_pcie_staging<Runtime, Tuning>> = 4;
-template <class Runtime, gpu::peer_sums_tuning Tuning>
-inline constexpr int declared_name<gpu::basic_nvlink<Runtime, Tuning>> = 5;
-template <class Inner> inline constexpr int declared_name<transport::checked<Inner>> = 6;
-template <class Inner> inline constexpr int declared_name<transport::sealed<Inner>> = 7;
-template <> inline constexpr int declared_name<update::moments> = 8;
-template <> inline constexpr int declared_name<update::sample_moments> = 9;
-template <> inline constexpr int declared_name<optimizer::sgd> = 10;
-template <> inline constexpr int declared_name<optimizer::momentum> = 11;
-template <> inline constexpr int declared_name<optimizer::nesterov> = 12;
-template <> inline constexpr int declared_name<optimizer::adamw> = 13;
-template <> inline constexpr int declared_name<optimizer::lamb> = 14;
-template <> inline constexpr int declared_name<placement::dedicated> = 15;
-template <> inline constexpr int declared_name<placement::optimal> = 16;
-template <class Inner> inline constexpr int declared_name<optimizer::clipped<Inner>> = 17;
-template <class Inner, nonfinite What>
-inline constexpr int declared_name<optimizer::on_nonfinite<Inner, What>> = 18;
-template <class Runtime, class Nccl, gpu::peer_sums_tuning Tuning>
-inline constexpr int declared_name<gpu::basic_nccl<Runtime, Nccl, Tuning>> = 19;
 } // namespace HERRING_NAMESPACE
 
 #endif // HERRING_POLICY_NAMES_HPP

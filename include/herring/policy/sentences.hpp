@@ -11,13 +11,24 @@ namespace HERRING_NAMESPACE {
 
 namespace detail {
 
+// Prints the sentence about the first policy whose header is left out. Only for packs with that error.
+template <class Policy, class... Rest> constexpr bool header_is_included() noexcept {
+    if constexpr (error_of_policy<Policy>() == pack_error::header_left_out)
+        return holds<typename declared_policy<Policy>::template header<false>>;
+    else
+        return header_is_included<Rest...>();
+}
+
 // The sentences about the pack itself.
 template <class Element, class... Policy> struct pack_sentences {
     static constexpr diagnosis found = diagnose<Element, Policy...>();
     static constexpr pack_error what = found.what;
-    static constexpr bool value = found.sound();
-    static constexpr int name =
-        what == pack_error::header_left_out ? detail::name_without_header<Policy...>() : -1;
+    static constexpr bool value = [] {
+        if constexpr (what == pack_error::header_left_out) // policy/names.hpp has the sentence
+            return detail::header_is_included<Policy...>();
+        else
+            return found.sound();
+    }();
 
     static_assert(
         what != pack_error::missing_transport,
@@ -71,31 +82,6 @@ template <class Element, class... Policy> struct pack_sentences {
         what != pack_error::nameless,
         "[HRG-P13] policy: its name is empty, or nullptr; a common slip is to fill it in later; ranks "
         "compare names and errors print them: give it the name of your type");
-#define HERRING_HEADER(index, policy, header)                                                                \
-    static_assert(name != (index),                                                                           \
-                  "[HRG-P11] policy: herring::" policy " is declared, but not defined here; a "              \
-                  "common slip is to forget its header; include <herring/" header ">")
-    HERRING_HEADER(0, "transport::tcp", "transport/tcp.hpp");
-    HERRING_HEADER(1, "transport::inproc", "transport/inproc.hpp");
-    HERRING_HEADER(2, "transport::ofi", "transport/ofi.hpp");
-    HERRING_HEADER(3, "intra_node::shared_memory", "intra_node/shared_memory.hpp");
-    HERRING_HEADER(4, "intra_node::pcie_staging", "intra_node/pcie_staging.cuh");
-    HERRING_HEADER(5, "intra_node::nvlink", "intra_node/nvlink.cuh");
-    HERRING_HEADER(6, "transport::checked", "transport/checked.hpp");
-    HERRING_HEADER(7, "transport::sealed", "transport/sealed.hpp");
-    HERRING_HEADER(8, "update::moments", "collectives/all_moments.hpp");
-    HERRING_HEADER(9, "update::sample_moments", "collectives/all_moments.hpp");
-    HERRING_HEADER(10, "optimizer::sgd", "optimizer/sgd.hpp");
-    HERRING_HEADER(11, "optimizer::momentum", "optimizer/momentum.hpp");
-    HERRING_HEADER(12, "optimizer::nesterov", "optimizer/nesterov.hpp");
-    HERRING_HEADER(13, "optimizer::adamw", "optimizer/adamw.hpp");
-    HERRING_HEADER(14, "optimizer::lamb", "optimizer/lamb.hpp");
-    HERRING_HEADER(15, "placement::dedicated", "serve.hpp");
-    HERRING_HEADER(16, "placement::optimal", "serve.hpp");
-    HERRING_HEADER(17, "optimizer::clipped", "optimizer/clipped.hpp");
-    HERRING_HEADER(18, "optimizer::on_nonfinite", "optimizer/on_nonfinite.hpp");
-    HERRING_HEADER(19, "intra_node::nccl", "intra_node/nccl.cuh");
-#undef HERRING_HEADER
 };
 
 // The sentence for a policy that is checked by itself where the header of its axis is not included.

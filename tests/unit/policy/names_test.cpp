@@ -34,16 +34,24 @@ TEST_CASE("names: a policy that is declared before its header is the one that th
                                           herring::intra_node::shared_memory>>);
 }
 
-TEST_CASE("names: a number for each policy that has a header of its own, whatever its tuning") {
-    CHECK(herring::declared_name<tcp_before> == 0);
-    CHECK(herring::declared_name<
-              herring::transport::basic_tcp<herring::transport::tcp_tuning{.connections = 2}>> == 0);
-    CHECK(herring::declared_name<inproc_before> == 1);
-    CHECK(herring::declared_name<herring::transport::efa> == 2);
-    CHECK(herring::declared_name<shared_before> == 3);
-    CHECK(herring::declared_name<herring::intra_node::pcie_staging> == 4);
-    CHECK(herring::declared_name<herring::intra_node::nvlink> == 5);
-    CHECK(herring::declared_name<herring::intra_node::nccl> == 19);
-    CHECK(herring::declared_name<sum_before> == -1);
-    CHECK(herring::declared_name<float> == -1);
+template <class Policy, class Axis>
+concept declared_for = std::is_same_v<typename herring::declared_policy<Policy>::axis, Axis>;
+
+TEST_CASE("names: an axis for each policy that has a header of its own, whatever its tuning") {
+    namespace axes = herring::axes;
+    CHECK(declared_for<tcp_before, axes::transport>);
+    CHECK(declared_for<herring::transport::basic_tcp<herring::transport::tcp_tuning{.connections = 2}>,
+                       axes::transport>);
+    CHECK(declared_for<inproc_before, axes::transport>);
+    CHECK(declared_for<herring::transport::efa, axes::transport>);
+    CHECK(declared_for<herring::transport::sealed<tcp_before>, axes::transport>);
+    CHECK(declared_for<shared_before, axes::intra_node>);
+    CHECK(declared_for<herring::intra_node::pcie_staging, axes::intra_node>);
+    CHECK(declared_for<herring::intra_node::nvlink, axes::intra_node>);
+    CHECK(declared_for<herring::intra_node::nccl, axes::intra_node>);
+    CHECK(declared_for<herring::optimizer::clipped<herring::optimizer::adamw>, axes::optimizer>);
+    CHECK(declared_for<herring::update::moments, axes::update>);
+    CHECK(declared_for<herring::placement::dedicated, axes::placement>);
+    CHECK(!declared_for<sum_before, axes::update>);
+    CHECK(!declared_for<float, axes::update>);
 }
