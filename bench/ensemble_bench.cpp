@@ -38,9 +38,8 @@ using namespace ensemble_bench;
 using namespace std::chrono_literals;
 
 template <class Wire, class Waiting, std::size_t K>
-using ensemble_of =
-    herring::ensemble<float, herring::transport::tcp, herring::combine::mean<herring::space::probability>,
-                      Wire, herring::quorum::at_least<K>, Waiting>;
+using ensemble_of = herring::ensemble<float, herring::combine::mean<herring::space::probability>, Wire,
+                                      herring::quorum::at_least<K>, Waiting>;
 using by_default = herring::waiting::adaptive;
 using asleep = herring::waiting::block;
 

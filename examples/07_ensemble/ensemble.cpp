@@ -37,7 +37,7 @@ using namespace std::chrono_literals;
 
 // The mean of five distributions, if at least three are there in time; and how far the members are apart.
 using voters =
-    herring::ensemble<float, herring::transport::tcp, herring::combine::mean<herring::space::probability>,
+    herring::ensemble<float, herring::combine::mean<herring::space::probability>,
                       herring::outputs::of<herring::outputs::disagreement>, herring::quorum::at_least<3>>;
 
 constexpr std::array<char const*, 5> names{"ada", "ben", "cleo", "dan", "eve"};

@@ -78,7 +78,7 @@ struct fitting<Pack> {
 ///
 /// Example:
 /// ```cpp
-/// using voters = herring::ensemble<float, transport::tcp, combine::mean<space::probability>, quorum::at_least<3>>;
+/// using voters = herring::ensemble<float, combine::mean<space::probability>, quorum::at_least<3>>;
 /// voters::frontend front({.listen = "127.0.0.1:7001", .members = {"a", "b", "c", "d"}, .elements = 1000, .request_bytes = 4096});
 /// voters::answer a = front.ask(input, 2ms);
 ///
@@ -162,8 +162,8 @@ template <class Pack> struct basic_ensemble {
 template <class Element>
 struct basic_ensemble<rejected<Element>> : detail::ensembles::inert_ensemble<Element> {};
 
-/// An ensemble whose rows have elements of one type, composed of policies in any order. `transport` and `combine` have no
-/// default; wire: as_is, outputs: none, quorum: by_deadline<>, waiting: adaptive.
+/// An ensemble whose rows have elements of one type, composed of policies in any order. `combine` has no default;
+/// wire: as_is, outputs: none, quorum: by_deadline<>, waiting: adaptive.
 template <class Element, class... Policies>
 using ensemble = basic_ensemble<
     typename detail::ensembles::fitting<detail::ensembles::resolve_t<Element, Policies...>>::type>;

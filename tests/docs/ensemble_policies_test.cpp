@@ -131,7 +131,7 @@ TEST_CASE("a quorum of one's own passes the suite of its axis") {
 
 TEST_CASE(
     "an ensemble with a rule and a quorum of one's own, and an output that is a function of the answer") {
-    using voters = herring::ensemble<float, herring::transport::tcp, midrange, majority>;
+    using voters = herring::ensemble<float, midrange, majority>;
     voters::frontend front(
         {.listen = "127.0.0.1:0", .members = {"a", "b", "c"}, .elements = 2, .request_bytes = 1});
     std::vector<std::thread> members;

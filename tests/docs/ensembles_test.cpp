@@ -17,9 +17,8 @@
 
 using namespace std::chrono_literals;
 
-using voters =
-    herring::ensemble<float, herring::transport::tcp, herring::combine::mean<herring::space::probability>,
-                      herring::quorum::at_least<2>>;
+using voters = herring::ensemble<float, herring::combine::mean<herring::space::probability>,
+                                 herring::quorum::at_least<2>>;
 
 /// Asks once, and prints the probability of each of ten classes.
 bool ask(voters::frontend& front, std::span<std::byte const> image, std::chrono::milliseconds within) {

@@ -44,7 +44,7 @@ inline constexpr auto long_time = 60s; // only a defect waits for it
 inline constexpr std::chrono::milliseconds overtime{2000};
 
 using rule = combine::mean<space::value, weighting::renormalised>;
-using voters = ensemble<float, transport::tcp, rule, quorum::at_least<1>>;
+using voters = ensemble<float, rule, quorum::at_least<1>>;
 
 inline std::string const secret(64, 'a');
 inline constexpr char const* names[] = {"a", "b", "c", "d"};

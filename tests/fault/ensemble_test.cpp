@@ -114,9 +114,8 @@ TEST_CASE("ensemble faults: a process" * doctest::skip()) {
             o.name = "stranger";
             status = refused<voters>(o, "stranger");
         }
-        if (role == "type") status = refused<ensemble<double, transport::tcp, rule>>(o, "double");
-        if (role == "policies")
-            status = refused<ensemble<float, transport::tcp, combine::mean<space::logit>>>(o, "logit");
+        if (role == "type") status = refused<ensemble<double, rule>>(o, "double");
+        if (role == "policies") status = refused<ensemble<float, combine::mean<space::logit>>>(o, "logit");
     } catch (std::exception const& e) {
         std::fprintf(stderr, "in the process that is %s: %s\n", role.c_str(), e.what());
     }

@@ -128,8 +128,8 @@ TEST_CASE("fork: launch works in a process that has a world, and in a child of i
 
 // ---- ensembles --------------------------------------------------------------------------------------------------
 
-using voters = herring::ensemble<float, herring::transport::tcp,
-                                 herring::combine::mean<herring::space::logit>, herring::quorum::at_least<1>>;
+using voters =
+    herring::ensemble<float, herring::combine::mean<herring::space::logit>, herring::quorum::at_least<1>>;
 constexpr std::size_t elements = 300;
 
 herring::frontend_options frontend_at(int port, herring::lane lanes) {

@@ -29,7 +29,7 @@ namespace ensemble_member_processes_test {
 using namespace herring;
 using namespace std::chrono_literals;
 
-using voters = ensemble<float, transport::tcp, combine::mean<space::logit>, quorum::at_least<1>>;
+using voters = ensemble<float, combine::mean<space::logit>, quorum::at_least<1>>;
 
 constexpr std::size_t elements = 300, request_bytes = 32;
 constexpr auto long_time = 60s; // no test waits for it

@@ -24,7 +24,7 @@ using namespace herring;
 using namespace std::chrono_literals;
 
 constexpr std::size_t elements = 1000;
-using voters = ensemble<float, transport::tcp, combine::mean<space::value>, quorum::at_least<1>>;
+using voters = ensemble<float, combine::mean<space::value>, quorum::at_least<1>>;
 
 std::string const secret(64, 'b');
 char const* const names[] = {"a", "b", "c", "d", "e"};

@@ -4,12 +4,11 @@
 
 using herring::combine::mean;
 using herring::space::probability;
-using herring::transport::tcp;
 
 #ifndef HERRING_TWIN
-using mine = herring::ensemble<float, tcp>;
+using mine = herring::ensemble<float>;
 #else
-using mine = herring::ensemble<float, tcp, mean<probability>>;
+using mine = herring::ensemble<float, mean<probability>>;
 #endif
 
 #include "use.hpp"

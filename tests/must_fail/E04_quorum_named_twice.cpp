@@ -4,13 +4,12 @@
 
 using herring::combine::mean;
 using herring::space::probability;
-using herring::transport::tcp;
 
 #ifndef HERRING_TWIN
-using mine = herring::ensemble<float, tcp, mean<probability>, herring::quorum::at_least<2>,
-                               herring::quorum::at_least<3>>;
+using mine =
+    herring::ensemble<float, mean<probability>, herring::quorum::at_least<2>, herring::quorum::at_least<3>>;
 #else
-using mine = herring::ensemble<float, tcp, mean<probability>, herring::quorum::at_least<3>>;
+using mine = herring::ensemble<float, mean<probability>, herring::quorum::at_least<3>>;
 #endif
 
 #include "use.hpp"

@@ -3,10 +3,10 @@
 #include "herring/ensemble.hpp"
 
 #ifndef HERRING_TWIN
-using mine = herring::ensemble<float, herring::transport::tcp, herring::combine::mean<herring::space::value>,
-                               herring::optimizer::adamw>;
+using mine =
+    herring::ensemble<float, herring::combine::mean<herring::space::value>, herring::optimizer::adamw>;
 #else
-using mine = herring::ensemble<float, herring::transport::tcp, herring::combine::mean<herring::space::value>>;
+using mine = herring::ensemble<float, herring::combine::mean<herring::space::value>>;
 #endif
 
 #include "use.hpp"

@@ -4,9 +4,9 @@
 #include "herring/update/sum.hpp"
 
 #ifndef HERRING_TWIN
-using mine = herring::ensemble<float, herring::transport::tcp, herring::update::sum>;
+using mine = herring::ensemble<float, herring::update::sum>;
 #else
-using mine = herring::ensemble<float, herring::transport::tcp, herring::combine::mean<herring::space::value>>;
+using mine = herring::ensemble<float, herring::combine::mean<herring::space::value>>;
 #endif
 
 #include "use.hpp"

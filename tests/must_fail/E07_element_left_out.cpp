@@ -4,12 +4,11 @@
 
 using herring::combine::mean;
 using herring::space::probability;
-using herring::transport::tcp;
 
 #ifndef HERRING_TWIN
-using mine = herring::ensemble<mean<probability>, tcp>;
+using mine = herring::ensemble<mean<probability>>;
 #else
-using mine = herring::ensemble<float, mean<probability>, tcp>;
+using mine = herring::ensemble<float, mean<probability>>;
 #endif
 
 #include "use.hpp"

@@ -6,7 +6,6 @@
 #include "herring/ensemble.hpp"
 #endif
 
-using mine = herring::detail::ensembles::resolve_t<float, herring::transport::tcp,
-                                                   herring::combine::mean<herring::space::value>>;
+using mine = herring::detail::ensembles::resolve_t<float, herring::combine::mean<herring::space::value>>;
 
 #include "use.hpp"

@@ -36,7 +36,7 @@ namespace ensemble_asio_test {
 using namespace herring;
 using namespace std::chrono_literals;
 
-using voters = ensemble<float, transport::tcp, combine::mean<space::value>, quorum::at_least<2>>;
+using voters = ensemble<float, combine::mean<space::value>, quorum::at_least<2>>;
 using frontend_t = asio_frontend<voters>;
 using member_t = asio_member<voters>;
 

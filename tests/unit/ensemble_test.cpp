@@ -29,10 +29,10 @@ using namespace herring;
 using namespace std::chrono_literals;
 
 constexpr std::size_t elements = 100;
-using voters =
-    ensemble<float, transport::tcp, combine::mean<space::value, weighting::as_given>, quorum::at_least<2>>;
-static_assert(std::is_same_v<voters, ensemble<float, quorum::at_least<2>, transport::tcp,
-                                              combine::mean<space::value, weighting::as_given>>>);
+using voters = ensemble<float, combine::mean<space::value, weighting::as_given>, quorum::at_least<2>>;
+static_assert(
+    std::is_same_v<voters,
+                   ensemble<float, quorum::at_least<2>, combine::mean<space::value, weighting::as_given>>>);
 
 std::string const secret(64, 'a');
 
@@ -96,7 +96,7 @@ TEST_CASE("ensemble: over TCP") { asks_and_combines(lane::tcp); }
 TEST_CASE("ensemble: through shared memory") { asks_and_combines(lane::shared); }
 
 TEST_CASE("ensemble: where no quorum is named all are waited for until the deadline") {
-    using patient = ensemble<float, transport::tcp, combine::mean<space::value>>;
+    using patient = ensemble<float, combine::mean<space::value>>;
     static_assert(std::is_same_v<patient::pack::quorum, quorum::by_deadline<>>);
     patient::frontend front({.listen = "127.0.0.1:0",
                              .members = {"a", "b"},
@@ -140,7 +140,7 @@ TEST_CASE("ensemble: where no quorum is named all are waited for until the deadl
 /// Of two replicas that answer with 10 · the request's number and their own, the first that gets a request which says so keeps it.
 class replicas {
   public:
-    using voters = ensemble<float, transport::tcp, combine::mean<space::value>, quorum::at_least<1>>;
+    using voters = ensemble<float, combine::mean<space::value>, quorum::at_least<1>>;
     replicas(std::string const& address, lane way) {
         for (std::uint32_t r = 0; r < 2; ++r) {
             each_[r] = std::make_unique<voters::member>(member_options{.frontends = {address},
@@ -304,7 +304,7 @@ void put(std::span<std::byte> row, std::size_t from, std::ptrdiff_t element, flo
 }
 
 TEST_CASE("ensemble: a row that changes in shared memory after its check does not get into the answer") {
-    using values = ensemble<float, transport::tcp, combine::mean<space::value>, quorum::at_least<2>>;
+    using values = ensemble<float, combine::mean<space::value>, quorum::at_least<2>>;
     for (float const number : {std::nanf(""), std::numeric_limits<float>::infinity()})
         for (std::ptrdiff_t const element : {0, 50, -1}) {
             values::frontend front(of_three());
@@ -325,7 +325,7 @@ TEST_CASE("ensemble: a row that changes in shared memory after its check does no
 }
 
 TEST_CASE("ensemble: rows of fewer than k that are sound are no answer, and a large sum is nobody's fault") {
-    using values = ensemble<float, transport::tcp, combine::mean<space::value>, quorum::at_least<2>>;
+    using values = ensemble<float, combine::mean<space::value>, quorum::at_least<2>>;
     {
         values::frontend front(of_three());
         auto const answer =
@@ -346,7 +346,7 @@ TEST_CASE("ensemble: rows of fewer than k that are sound are no answer, and a la
 }
 
 TEST_CASE("ensemble: probabilities and entries that change in shared memory after their check are none") {
-    using shares = ensemble<float, transport::tcp, combine::mean<space::probability>, quorum::at_least<2>>;
+    using shares = ensemble<float, combine::mean<space::probability>, quorum::at_least<2>>;
     shares::frontend front(of_three());
     auto const answer = changed_after_the_check<shares>(front, [&](std::size_t m, std::span<std::byte> row) {
         if (m == 1) put(row, 16, 7, 1e6f); // behind the head
@@ -354,8 +354,7 @@ TEST_CASE("ensemble: probabilities and entries that change in shared memory afte
     CHECK(answer.contributors() == member_set{0, 2});
     for (float const x : answer.values()) CHECK(x == doctest::Approx(0.01));
 
-    using largest = ensemble<float, transport::tcp, combine::mean<space::probability>, wire::top_k<8>,
-                             quorum::at_least<2>>;
+    using largest = ensemble<float, combine::mean<space::probability>, wire::top_k<8>, quorum::at_least<2>>;
     largest::frontend few(of_three());
     auto const entries = changed_after_the_check<largest>(few, [&](std::size_t m, std::span<std::byte> row) {
         if (m == 1) put(row, 0, -1, 50); // e^50

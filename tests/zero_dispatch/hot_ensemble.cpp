@@ -43,10 +43,9 @@ using waits = told_of_waits;
 using waits = waiting::adaptive;
 #endif
 
-using dense = ensemble<float, transport::tcp, combine::mean<space::probability, weighting::renormalised>,
-                       wire::bf16, outputs::of<outputs::variance>, quorum::at_least<2>, waits>;
-using few = ensemble<float, transport::tcp, combine::mean<space::probability>, wire::top_k<8>,
-                     quorum::at_least<2>, waits>;
+using dense = ensemble<float, combine::mean<space::probability, weighting::renormalised>, wire::bf16,
+                       outputs::of<outputs::variance>, quorum::at_least<2>, waits>;
+using few = ensemble<float, combine::mean<space::probability>, wire::top_k<8>, quorum::at_least<2>, waits>;
 
 namespace {
 template <class Ensemble> bool ask(typename Ensemble::frontend& front, std::span<std::byte const> input) {

@@ -14,20 +14,7 @@ namespace HERRING_NAMESPACE {
 
 namespace detail::ensembles {
 
-/// What `transport::tcp` means in an ensemble: links over TCP, and through shared memory on one host. It is known by its
-/// declaration, so that ensembles do not need the header of the reducer's transport.
-struct tcp_links {
-    using axis = axes::transport;
-    static constexpr char const* name = "tcp";
-};
-template <class Policy> struct known_as { using type = Policy; };
-template <transport::tcp_tuning Tuning> struct known_as<transport::basic_tcp<Tuning>> {
-    using type = tcp_links;
-};
-template <class Policy> using known_as_t = typename known_as<Policy>::type;
-
-using axes_of_ensembles =
-    axis_list<axes::transport, axes::combine, axes::wire, axes::outputs, axes::quorum, axes::waiting>;
+using axes_of_ensembles = axis_list<axes::combine, axes::wire, axes::outputs, axes::quorum, axes::waiting>;
 template <class Axis> inline constexpr int axis_place = axes_of_ensembles::index_of<Axis>();
 
 enum class pack_fault {
@@ -36,8 +23,7 @@ enum class pack_fault {
     element_left_out,
     policy, // one of those of every pack; `pack_sentences` has its sentence
     axis_of_reducers,
-    missing_transport,
-    other_transport,
+    transport_named,
     missing_combine,
     no_default
 };
@@ -53,15 +39,13 @@ template <class Element> constexpr pack_fault fault_of_element() noexcept {
 
 // `Known`: the result for an axis that ensembles have.
 template <class Axis, pack_fault Known = pack_fault::none> constexpr pack_fault fault_of_axis() noexcept {
-    if (std::is_same_v<Axis, axes::transport>) return pack_fault::other_transport;
+    if (std::is_same_v<Axis, axes::transport>) return pack_fault::transport_named;
     return axis_place<Axis> < 0 ? pack_fault::axis_of_reducers : Known;
 }
 
 template <class Policy> constexpr pack_fault fault_of_policy() noexcept {
     constexpr pack_error found = error_of_policy<Policy>();
-    if constexpr (std::is_same_v<Policy, tcp_links>)
-        return pack_fault::none;
-    else if constexpr (found == pack_error::none)
+    if constexpr (found == pack_error::none)
         return ensembles::fault_of_axis<typename Policy::axis>();
     else if constexpr (found == pack_error::header_left_out)
         return ensembles::fault_of_axis<typename declared_policy<Policy>::axis, pack_fault::policy>();
@@ -92,7 +76,6 @@ template <class Axis, class... Policy>
 inline constexpr bool is_named = (std::is_same_v<Axis, typename Policy::axis> || ...);
 
 template <class... Policy, class... Axes> constexpr pack_fault fault_of_axes(axis_list<Axes...>) noexcept {
-    if (!is_named<axes::transport, Policy...>) return pack_fault::missing_transport;
     if (!is_named<axes::combine, Policy...>) return pack_fault::missing_combine;
     return (detail::has_policy_or_default<Axes, Policy...>() && ...) ? pack_fault::none
                                                                      : pack_fault::no_default;
@@ -123,30 +106,23 @@ template <class Element, class... Policy> struct sentences {
     static constexpr bool value = found.sound();
 
     static_assert(
-        what != pack_fault::missing_transport,
-        "[HRG-E01] transport: none is named, and it has no default; a common slip is to rely on "
-        "one; add herring::transport::tcp, which takes shared memory between processes of one host");
-    static_assert(what != pack_fault::other_transport,
-                  "[HRG-E02] transport: an ensemble goes over herring::transport::tcp only, whose members "
-                  "come and go; a common slip is the transport of a reducer's world, or one that is wrapped "
-                  "(checked, sealed, chaos); name herring::transport::tcp");
+        what != pack_fault::transport_named,
+        "[HRG-E09] transport: an ensemble names none, for it reaches members of its machine through "
+        "shared memory and others over TCP; a common slip is a transport from the pack of a "
+        "reducer, as in herring::ensemble<float, herring::transport::tcp, ...>; leave it out");
     static_assert(what != pack_fault::missing_combine,
                   "[HRG-E03] combine: none is named, and it has no default; a common slip is to expect a "
                   "mean; say of what, as in herring::combine::mean<herring::space::probability>");
-#define HERRING_AXIS(axis)                                                                                   \
+#define HERRING_AXIS(axis, agree)                                                                            \
     static_assert(found.doubled != axis_place<axes::axis>,                                                   \
                   "[HRG-E04] " #axis ": named twice, and an axis takes one policy; a common slip is to add " \
-                  "a policy beside the one that it replaces; keep one of the two")
-    HERRING_AXIS(transport);
-    HERRING_AXIS(combine);
-    HERRING_AXIS(wire);
-    HERRING_AXIS(outputs);
-    HERRING_AXIS(quorum);
-    HERRING_AXIS(waiting);
+                  "a policy beside the one that it replaces; keep one of the two");
+    HERRING_ENSEMBLE_AXES(HERRING_AXIS)
+    HERRING_AXIS(waiting, false)
 #undef HERRING_AXIS
     static_assert(what != pack_fault::axis_of_reducers,
-                  "[HRG-E05] policy: its axis is one of reducers, and an ensemble has transport, combine, "
-                  "wire, outputs, quorum and waiting; a common slip is an update rule where a combine rule "
+                  "[HRG-E05] policy: its axis is one of reducers, and an ensemble has combine, wire, "
+                  "outputs, quorum and waiting; a common slip is an update rule where a combine rule "
                   "belongs, or intra_node::shared_memory, which needs no naming here; leave it out");
     static_assert(what != pack_fault::element,
                   "[HRG-E06] element: rows of this type cannot be combined; float, double, herring::float16, "
@@ -174,7 +150,6 @@ template <class Policy, class... Rest> constexpr bool policies_are_sound() noexc
 template <class Element, class... Policy> struct pack {
     using element = Element;
     template <class Axis> using of = policy_for<Axis, policy_set<Policy...>>;
-    using transport = of<axes::transport>;
     using combine = of<axes::combine>;
     using wire = of<axes::wire>;
     using outputs = of<axes::outputs>;
@@ -208,15 +183,9 @@ template <class Element, class... Policy> struct resolve_pack {
     }();
     using type = typename resolved<sound, Element, Policy...>::type;
 };
-template <class Element, class... Policy>
-using resolve_t = typename resolve_pack<Element, known_as_t<Policy>...>::type;
+template <class Element, class... Policy> using resolve_t = typename resolve_pack<Element, Policy...>::type;
 
 } // namespace detail::ensembles
-
-/// It has none of the functions of a reducer's transport, whose header may be included, too.
-template <> struct check<axes::transport, detail::ensembles::tcp_links> {
-    static constexpr bool value = true;
-};
 
 } // namespace HERRING_NAMESPACE
 

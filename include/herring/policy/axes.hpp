@@ -26,7 +26,7 @@ namespace HERRING_NAMESPACE {
     AXIS(waiting, false)                                                                                     \
     AXIS(trace, false)
 
-/// The axes that only an ensemble has; it takes `transport` and `waiting` too. A reducer refuses policies of these.
+/// The axes that only an ensemble has; it takes `waiting` too. A reducer refuses policies of these.
 #define HERRING_ENSEMBLE_AXES(AXIS)                                                                          \
     AXIS(combine, true)                                                                                      \
     AXIS(wire, true)                                                                                         \

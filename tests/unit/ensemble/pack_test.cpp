@@ -1,4 +1,4 @@
-// herring: the pack of an ensemble: any order of policies, and the transport's name stands for links.
+// herring: the pack of an ensemble: any order of policies, and no transport.
 // SPDX-License-Identifier: Apache-2.0
 #include "herring/ensemble/pack.hpp"
 
@@ -24,11 +24,9 @@ using giving = herring::outputs::of<>;
 using voting = herring::quorum::at_least<2>;
 using waiting = herring::waiting::block;
 
-using written =
-    ensembles::resolve_t<float, voting, herring::transport::tcp, wiring, combining, waiting, giving>;
+using written = ensembles::resolve_t<float, voting, wiring, combining, waiting, giving>;
 
 static_assert(std::is_same_v<written::element, float>);
-static_assert(std::is_same_v<written::transport, ensembles::tcp_links>);
 static_assert(std::is_same_v<written::combine, combining>);
 static_assert(std::is_same_v<written::wire, wiring>);
 static_assert(std::is_same_v<written::outputs, giving>);
@@ -38,9 +36,11 @@ static_assert(std::is_same_v<written::waiting, waiting>);
 TEST_CASE("ensemble pack: diagnoses") {
     using ensembles::pack_fault;
     struct nothing {};
-    CHECK(ensembles::diagnose<float, combining>().what == pack_fault::missing_transport);
-    CHECK(ensembles::diagnose<float, ensembles::tcp_links>().what == pack_fault::missing_combine);
-    CHECK(ensembles::diagnose<float, herring::transport::inproc>().what == pack_fault::other_transport);
+    CHECK(ensembles::diagnose<float>().what == pack_fault::missing_combine);
+    CHECK(ensembles::diagnose<float, combining, herring::transport::tcp>().what ==
+          pack_fault::transport_named);
+    CHECK(ensembles::diagnose<float, of_axis<axes::transport>>().what == pack_fault::transport_named);
+    CHECK(ensembles::diagnose<float, herring::optimizer::adamw>().what == pack_fault::axis_of_reducers);
     CHECK(ensembles::diagnose<float, of_axis<axes::update>>().what == pack_fault::axis_of_reducers);
     CHECK(ensembles::diagnose<float, nothing>().what == pack_fault::policy);
     CHECK(ensembles::diagnose<bool, combining>().what == pack_fault::element);

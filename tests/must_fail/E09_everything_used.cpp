@@ -1,14 +1,13 @@
-// herring: must not compile: an ensemble without a transport, in a program that uses all that an ensemble has: one error
-// still.
+// herring: must not compile: an ensemble that names tcp, in a program that uses all that an ensemble has: one error still.
 // SPDX-License-Identifier: Apache-2.0
 #include "herring/ensemble.hpp"
 
 #include <chrono>
 
 #ifndef HERRING_TWIN
-using mine = herring::ensemble<float, herring::combine::mean<herring::space::value>>;
+using mine = herring::ensemble<float, herring::transport::tcp, herring::combine::mean<herring::space::value>>;
 #else
-using mine = herring::ensemble<float, herring::combine::mean<herring::space::value>, herring::transport::tcp>;
+using mine = herring::ensemble<float, herring::combine::mean<herring::space::value>>;
 #endif
 
 void serve() {

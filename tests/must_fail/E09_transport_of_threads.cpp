@@ -1,15 +1,15 @@
-// herring: must not compile: an ensemble over the transport of a world's threads.
+// herring: must not compile: an ensemble that names a transport whose header is included.
 // SPDX-License-Identifier: Apache-2.0
 #include "herring/ensemble.hpp"
+#include "herring/transport/inproc.hpp"
 
 using herring::combine::mean;
 using herring::space::probability;
-using herring::transport::tcp;
 
 #ifndef HERRING_TWIN
 using mine = herring::ensemble<float, mean<probability>, herring::transport::inproc>;
 #else
-using mine = herring::ensemble<float, mean<probability>, tcp>;
+using mine = herring::ensemble<float, mean<probability>>;
 #endif
 
 #include "use.hpp"

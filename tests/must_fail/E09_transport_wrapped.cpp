@@ -1,0 +1,15 @@
+// herring: must not compile: an ensemble that names a transport with envelopes.
+// SPDX-License-Identifier: Apache-2.0
+#include "herring/ensemble.hpp"
+
+using herring::combine::mean;
+using herring::space::probability;
+
+#ifndef HERRING_TWIN
+using mine =
+    herring::ensemble<float, mean<probability>, herring::transport::checked<herring::transport::tcp>>;
+#else
+using mine = herring::ensemble<float, mean<probability>>;
+#endif
+
+#include "use.hpp"
