@@ -161,7 +161,8 @@ TEST_CASE("key_place: of a secret file a core dump has nothing, while it is used
     {
         herring::detail::secrets const found = herring::detail::read_secrets(path, "HERRING_SECRET_FILE");
         herring::detail::secret_key const with = found.proves.key(ones);
-        CHECK(with.bytes()[0] != with.bytes()[1]);
+        CHECK_FALSE(
+            std::ranges::equal(with.bytes(), herring::detail::secret_key().bytes())); // there is a key
         CHECK(times_in_dump(text) == 0);
         CHECK(times_in_dump(raw) == 0);
         std::array<std::byte, 32> derived;
