@@ -1,14 +1,19 @@
-// herring: tests of crypto/hkdf.hpp: the values of RFC 5869.
+// herring: tests of crypto/hkdf.hpp: the values of RFC 5869, and of Project Wycheproof.
 // SPDX-License-Identifier: Apache-2.0
 #include "herring/crypto/hkdf.hpp"
 
 #include "doctest/doctest.h"
 #include "unit/crypto/hex.hpp"
+#include "unit/crypto/wycheproof.hpp"
 
+#include <csignal>
 #include <cstddef>
 #include <span>
 #include <string>
 #include <vector>
+
+#include <sys/wait.h>
+#include <unistd.h>
 
 using herring::detail::bytes_of;
 using herring::detail::hkdf_expand;
@@ -43,6 +48,35 @@ TEST_CASE("hkdf: the test cases of RFC 5869 with SHA-256") {
           "da3275600c2f09b8367793a9aca3db71cc30c58179ec3e87c14c01d5c1f3434f1d87");
     check(material, {}, {}, "19ef24a32c717b167f33a91d6f648bdf96596776afdb6377ac434c1c293ccb04",
           "8da4e775a563c18f715f802a063c5a31b8a11f5c5ee1879ec3454e5f3c738d2d9d201395faa4b61a96c8");
+}
+
+TEST_CASE("hkdf: Wycheproof's vectors: empty salts and longer ones than a block, the largest output, and one "
+          "byte more") {
+    for (wycheproof::derivation const& each : wycheproof::hkdf_sha256) {
+        CAPTURE(each.id);
+        auto const key = hkdf_extract(from_hex(each.salt), from_hex(each.material));
+        std::vector<std::byte> out(each.size);
+        auto const expand = [&] { hkdf_expand(key, {from_hex(each.info)}, out); };
+        if (each.valid) {
+            expand();
+            CHECK((each.size == 8160 ? hex(herring::detail::sha256().update(out).finish()) : hex(out)) ==
+                  each.output);
+            continue;
+        }
+        CHECK(each.size == 8161);
+#ifndef NDEBUG // what is asked for is a constant of the library, so it is asserted
+        ::pid_t const child = ::fork();
+        if (child == 0) {
+            ::close(2);
+            ::signal(SIGABRT, SIG_DFL);
+            expand();
+            ::_exit(0);
+        }
+        int status = 0;
+        ::waitpid(child, &status, 0);
+        CHECK((WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT));
+#endif
+    }
 }
 
 TEST_CASE("hkdf: as much as there is, 255 digests") {

@@ -1,4 +1,4 @@
-// herring: tests of crypto/hmac.hpp: the values of RFC 4231.
+// herring: tests of crypto/hmac.hpp: the values of RFC 4231, and of Project Wycheproof.
 // SPDX-License-Identifier: Apache-2.0
 #include "herring/crypto/hmac.hpp"
 
@@ -6,13 +6,16 @@
 #include "herring/crypto/secret_key.hpp"
 #include "unit/crypto/hex.hpp"
 #include "unit/crypto/memory_of_process.hpp"
+#include "unit/crypto/wycheproof.hpp"
 
 #include <cstddef>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 using herring::detail::bytes_of;
+using herring::detail::equal_in_constant_time;
 using herring::detail::hmac_sha256;
 
 namespace {
@@ -45,6 +48,16 @@ TEST_CASE("hmac: the test cases of RFC 4231") {
               bytes_of("This is a test using a larger than block-size key and a larger than block-size data. "
                        "The key needs to be hashed before being used by the HMAC algorithm.")) ==
           "9b09ffa71b942fcb27635fbcd5b0e944bfdc63644f0713938a7f51535c3a35e2");
+}
+
+TEST_CASE("hmac: of Wycheproof's vectors, whole tags and cut ones, those that are valid and no other") {
+    for (wycheproof::mac const& each : wycheproof::hmac_sha256) {
+        CAPTURE(each.id);
+        std::vector<std::byte> const tag = from_hex(each.tag);
+        REQUIRE(tag.size() >= 16);
+        auto const whole = hmac_sha256(from_hex(each.key)).update(from_hex(each.message)).finish();
+        CHECK(equal_in_constant_time(std::span(whole).first(tag.size()), tag) == each.valid);
+    }
 }
 
 TEST_CASE("hmac: one object takes message after message, each in pieces") {
