@@ -28,7 +28,6 @@
 #include "herring/control/world_state_impl.hpp"
 #include "herring/crypto/hkdf_impl.hpp"
 #include "herring/crypto/hmac_impl.hpp"
-#include "herring/crypto/pbkdf2_impl.hpp"
 #include "herring/crypto/secret_impl.hpp"
 #include "herring/crypto/sha256_impl.hpp"
 #include "herring/engine/agreement_impl.hpp"

@@ -7,17 +7,14 @@
 #include "herring/base/error.hpp"
 #include "herring/base/text.hpp"
 #include "herring/crypto/hkdf.hpp"
-#include "herring/crypto/pbkdf2.hpp"
 #include "herring/crypto/secret.hpp"
 #include "herring/crypto/secret_key.hpp"
-#include "herring/crypto/sha256.hpp"
 #include "herring/machine/descriptor.hpp"
 
 #include <algorithm>
-#include <array>
+#include <cassert>
 #include <cerrno>
 #include <cstddef>
-#include <cstdint>
 #include <cstring>
 #include <initializer_list>
 #include <optional>
@@ -40,40 +37,27 @@ constexpr int hexadecimal_digit(char c) noexcept {
     return -1;
 }
 
-HERRING_SEPARABLE std::string_view secret_fault(std::string_view text) noexcept {
-    if (text.empty()) return "is empty; make a secret by: openssl rand -hex 32";
-    if (text.size() < least_secret_bytes)
-        return "has fewer than 8 characters, which are guessed at once; make a secret by: openssl rand -hex "
-               "32";
-    if (text.find('\0') != std::string_view::npos)
-        return "has a NUL byte; make a secret by: openssl rand -hex 32";
+HERRING_SEPARABLE std::string secret_fault(std::string_view text) {
+    constexpr std::string_view make = "; make one by: openssl rand -hex 32";
+    if (text.empty()) return detail::text({"is empty, and a secret has 64 hexadecimal digits", make});
+    if (text.size() != 2 * secret_key::size)
+        return detail::text(
+            {"has ", text.size(), " characters, and a secret has 64 hexadecimal digits", make});
+    if (!std::all_of(text.begin(), text.end(), [](char c) { return hexadecimal_digit(c) >= 0; }))
+        return detail::text(
+            {"has a character that is no hexadecimal digit, and a secret has 64 of these", make});
     return {};
 }
 
 HERRING_SEPARABLE secret::secret(std::string_view text) noexcept {
-    std::array<std::byte, sha256_block_bytes>& block = *block_;
-    weak_ = text.size() != 2 * secret_key::size ||
-            !std::all_of(text.begin(), text.end(), [](char c) { return hexadecimal_digit(c) >= 0; });
-    if (!weak_) {
-        for (std::size_t i = 0; i < secret_key::size; ++i)
-            block[i] = static_cast<std::byte>(hexadecimal_digit(text[2 * i]) * 16 +
-                                              hexadecimal_digit(text[2 * i + 1]));
-    } else if (text.size() <= block.size()) {
-        std::span<std::byte const> const bytes = bytes_of(text);
-        std::copy(bytes.begin(), bytes.end(), block.begin());
-    } else {
-        sha256_digest digest = sha256().update(bytes_of(text)).finish();
-        std::copy(digest.begin(), digest.end(), block.begin());
-        erase(&digest, sizeof digest);
-    }
+    assert(text.size() == 2 * secret_key::size);
+    for (std::size_t i = 0; i < secret_key::size; ++i)
+        key_.bytes()[i] =
+            static_cast<std::byte>(hexadecimal_digit(text[2 * i]) * 16 + hexadecimal_digit(text[2 * i + 1]));
 }
 
-HERRING_SEPARABLE secret_key secret::key(std::span<std::byte const> salt,
-                                         std::uint32_t rounds) const noexcept {
-    if (!weak_) return hkdf_extract(salt, std::span(*block_).first(secret_key::size));
-    secret_key made;
-    pbkdf2_sha256(*block_, salt, rounds, made.bytes());
-    return made;
+HERRING_SEPARABLE secret_key secret::key(std::span<std::byte const> salt) const noexcept {
+    return hkdf_extract(salt, key_.bytes());
 }
 
 HERRING_SEPARABLE secrets read_secrets(std::string const& path, std::string_view name) {
@@ -122,8 +106,8 @@ HERRING_SEPARABLE secrets read_secrets(std::string const& path, std::string_view
         ++number;
         if (line.ends_with('\r')) line.remove_suffix(1);
         if (line.empty() || line.front() == '#') continue;
-        std::string_view const fault = secret_fault(line);
-        if (!fault.empty()) refuse({"has a secret in line ", number, " that ", fault});
+        if (std::string const fault = secret_fault(line); !fault.empty())
+            refuse({"has a secret in line ", number, " that ", fault});
         if (count == 2)
             refuse(
                 {"has a third secret in line ", number, "; two are the most, while one replaces the other"});

@@ -7,14 +7,11 @@
 #include "herring/control/wire/message_keys.hpp"
 #include "herring/control/wire/messages.hpp"
 #include "herring/control/wire/transcript.hpp"
-#include "herring/crypto/secret.hpp"
 #include "herring/crypto/secret_key.hpp"
 
 #include <array>
 #include <cstddef>
-#include <optional>
 #include <span>
-#include <utility>
 
 namespace HERRING_NAMESPACE::detail::ensembles {
 
@@ -71,20 +68,6 @@ class lane_handshake {
 
   private:
     wire::transcript seen_;
-};
-
-/// A secret's key with the salt that was met last.
-///
-/// Cost:    a weak secret takes `secret_rounds` once for each salt, which is a frontend's: some tenths of a second.
-class salted_key {
-  public:
-    HERRING_SETUP secret_key const& of(secret const& from, wire::salt const& with) {
-        if (!made_ || made_->first != with) made_.emplace(with, from.key(with));
-        return made_->second;
-    }
-
-  private:
-    std::optional<std::pair<wire::salt, secret_key>> made_;
 };
 
 } // namespace HERRING_NAMESPACE::detail::ensembles

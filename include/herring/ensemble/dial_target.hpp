@@ -56,7 +56,6 @@ struct dial_target {
     bool watches_write = false;
     time_point until = time_point::max(), local_until = time_point::max();
     time_point heard{}, beat_at = time_point::max(), up_since{};
-    salted_key key{};
     byte_buffer challenge{}, lane_said{};
     std::optional<admission_handshake> seen{};
     admit told{};

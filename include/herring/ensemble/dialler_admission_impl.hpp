@@ -48,7 +48,7 @@ HERRING_SEPARABLE void dialler_core::on_challenge(dial_target& t, std::span<std:
     byte_buffer words = mine.write();
     wire::proof shown{};
     if (secrets_ && asked.has_secret) {
-        t.seen.emplace(t.key.of(secrets_->proves, asked.salt), t.challenge, words);
+        t.seen.emplace(secrets_->proves.key(asked.salt), t.challenge, words);
         shown = t.seen->proof_of_member();
     }
     words.append(shown);

@@ -44,9 +44,9 @@ HERRING_SEPARABLE dialler_core::dialler_core(dialler_options const& options, sha
     : options_(options), shape_(own) {
     check_options();
     variables const from = variables::of_process();
-    secrets_ = read_secret(options.secret, options.secret_file, "member_options", from);
+    secrets_ =
+        read_secret(options.secret, options.secret_file, options.require_secret, "member_options", from);
     options_.secret.reset(); // its text may go
-    check_strength(secrets_, options.require_secret, "member_options");
     for (std::string const& each : options.frontends) {
         host_and_port const where = split_address(each, "one of frontends", 1, "member");
         dial_target& t = *targets_.emplace_back(std::make_unique<dial_target>());

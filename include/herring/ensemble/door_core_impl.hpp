@@ -42,9 +42,9 @@ HERRING_SEPARABLE door_core::door_core(door_options const& options, shape const&
     : options_(options), shape_(own), roster_(std::move(names), options.replicas) {
     check_options();
     variables const from = variables::of_process();
-    secrets_ = read_secret(options.secret, options.secret_file, "frontend_options", from);
+    secrets_ =
+        read_secret(options.secret, options.secret_file, options.require_secret, "frontend_options", from);
     options_.secret.reset(); // its text may go
-    check_strength(secrets_, options.require_secret, "frontend_options");
     std::memcpy(salt_.data(), random_nonce().data(), salt_.size());
     if (secrets_) keys_.push_back(secrets_->proves.key(salt_));
     if (secrets_ && secrets_->also) keys_.push_back(secrets_->also->key(salt_));

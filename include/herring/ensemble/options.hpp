@@ -40,7 +40,7 @@ struct frontend_options {
     std::size_t most_members = 0; ///< to which the roster may grow; 0: 64, or the roster if it is longer
     hedging_tuning hedging{};     ///< where members have replicas
     lane lanes = lane::any;
-    bool require_secret = false;              ///< no secret, or one that is no key, is `bad_argument`
+    bool require_secret = false;              ///< no secret is `bad_argument`
     std::chrono::milliseconds heartbeat{500}; ///< between two signs of life; at most half of peer_timeout
     std::chrono::milliseconds peer_timeout{
         5000}; ///< a member that gives none for so long is lost; at least 50 ms

@@ -82,9 +82,9 @@ HERRING_SETUP inline host_and_port split_address(std::string_view text, std::str
 
 /// The secrets of options or variables; nothing where none is given. `owner`: the name of the struct of options, for errors.
 ///
-/// Errors: `bad_argument` naming the option or variable, and never showing what it has.
+/// Errors: `bad_argument` naming the option or variable, and never showing what it has; where `required`, also without any.
 HERRING_SETUP inline std::optional<secrets> read_secret(std::optional<std::string_view> secret_text,
-                                                        std::string const& secret_file,
+                                                        std::string const& secret_file, bool required,
                                                         std::string_view owner, variables const& from) {
     std::optional<secrets> found;
     bool const by_option = secret_text.has_value() || !secret_file.empty();
@@ -107,18 +107,17 @@ HERRING_SETUP inline std::optional<secrets> read_secret(std::optional<std::strin
                  " is empty. A process that has read it overwrites it, and what that starts by exec "
                  "inherits an empty one: give it HERRING_SECRET_FILE. Or it was set so: make a secret by: "
                  "openssl rand -hex 32"});
-        if (std::string_view const fault = secret_fault(text); !fault.empty())
+        if (std::string const fault = secret_fault(text); !fault.empty())
             bad_setting({text_name, " ", fault});
         found.emplace(secrets{secret(text), {}, {}});
     } else if (!file.empty() || from.is_set("HERRING_SECRET_FILE")) {
         if (file.empty()) bad_setting({file_name, " is empty; name a file, or unset it"});
         found.emplace(read_secrets(file, file_name));
         if (!found->warning.empty()) std::fprintf(stderr, "herring: %s\n", found->warning.c_str());
-    }
+    } else if (required)
+        bad_setting({owner, "::require_secret is set, and there is no secret; give ", owner,
+                     "::secret_file, HERRING_SECRET_FILE or HERRING_SECRET, made by: openssl rand -hex 32"});
     return found;
-}
-HERRING_SETUP inline std::optional<secrets> read_secret(join_options const& options, variables const& from) {
-    return read_secret(options.secret, options.secret_file, "join_options", from);
 }
 
 /// By what control connections are sealed; nullptr: they are authenticated.
@@ -135,24 +134,6 @@ HERRING_SETUP inline seal_provider const* read_protection(join_options const& op
         bad_setting({"HERRING_CONTROL is 'sealed', and this program cannot seal control connections; include "
                      "herring/join/sealed.hpp in one of its files and link herring::sealed (libcrypto)"});
     return linked;
-}
-
-/// A secret, if any, that somebody may guess is refused, or warned of.
-HERRING_SETUP inline void check_strength(std::optional<secrets> const& given, bool require_secret,
-                                         std::string_view owner = "join_options") {
-    if (require_secret && !given)
-        bad_setting({owner, "::require_secret is set, and there is no secret; give ", owner,
-                     "::secret_file, HERRING_SECRET_FILE or HERRING_SECRET, made by: openssl rand -hex 32"});
-    if (!given || !(given->proves.weak() || (given->also && given->also->weak()))) return;
-    if (require_secret)
-        bad_setting({owner,
-                     "::require_secret is set, and the secret is a text that somebody may guess, not 64 "
-                     "hexadecimal digits; make one by: openssl rand -hex 32"});
-    static std::atomic<bool> said{false};
-    if (!said.exchange(true))
-        std::fprintf(
-            stderr, "herring: the secret is a text that somebody may guess, and who records one join can try "
-                    "guesses at leisure; make a key by: openssl rand -hex 32\n");
 }
 
 /// The role and the rate of this rank.
@@ -213,8 +194,8 @@ HERRING_SETUP inline join_target read_environment(join_options const& options, v
     };
     found.node = option(options.node, "HERRING_NODE");
     read_role(found, options, from);
-    found.secret = read_secret(options, from);
-    check_strength(found.secret, options.require_secret);
+    found.secret =
+        read_secret(options.secret, options.secret_file, options.require_secret, "join_options", from);
     found.seals = read_protection(options, from);
     found.interface = option(options.interface, "HERRING_INTERFACE");
     found.on_failure = options.on_failure;

@@ -168,9 +168,9 @@ HERRING_SETUP inline world join(MPI_Comm communicator, join_options const& optio
         if (!who.interface.empty()) detail::interface_address_of(who.interface, 0);
         who.seals = detail::read_protection(options, variables);
         if (who.seals != nullptr) who.seals->check(who.rank);
-        who.secret = detail::read_secret(options, variables);
-        // Where none is given, MPI hands one out.
-        if (who.secret) detail::check_strength(who.secret, options.require_secret);
+        // Where none is given, MPI hands one out, so none is required.
+        who.secret =
+            detail::read_secret(options.secret, options.secret_file, false, "join_options", variables);
     });
     mine.node = detail::hash_of(name.data(), name.size());
     mine.has_secret = who.secret.has_value() ? 1 : 0;

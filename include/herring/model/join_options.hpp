@@ -40,14 +40,14 @@ struct join_options {
     /// Instead of HERRING_RATE: what this rank's machine can send, and receive, for it, in Mbit/s, by which
     /// `placement::optimal` shares the work; of a server that shares a network with others, its part. 0: not declared.
     int rate = 0;
-    /// Instead of HERRING_SECRET: the secret that the ranks prove to each other, equal on every rank. 64 hexadecimal digits
-    /// (`openssl rand -hex 32`) are a key; any other text, of at least 8 characters, can be guessed, and joins with a warning.
+    /// Instead of HERRING_SECRET: the secret that the ranks prove to each other, equal on every rank: 64 hexadecimal digits
+    /// (`openssl rand -hex 32`). Any other text is `bad_argument`.
     std::optional<std::string> secret{};
     std::string
         secret_file{}; ///< instead of HERRING_SECRET_FILE: a file of one or two secrets, one a line (crypto/secret.hpp)
     /// Or HERRING_CONTROL: "authenticated" or "sealed". Sealed where either says so; the same on every rank, and with a secret.
     control_protection control{};
-    bool require_secret = false; ///< no secret, or one that is no key, is `bad_argument`
+    bool require_secret = false; ///< no secret is `bad_argument`
     std::string interface {};    ///< instead of HERRING_INTERFACE: a name or an IP literal of this machine
     /// How long to wait for all ranks.
     std::chrono::milliseconds timeout{60'000};

@@ -106,7 +106,7 @@ TEST_CASE("secret_variable of a started process: it is read again and again, and
 #endif
     // One join after the other has the same.
     auto const read = [] {
-        return herring::detail::read_secret({}, {}, "join_options", variables::of_process());
+        return herring::detail::read_secret({}, {}, false, "join_options", variables::of_process());
     };
     CHECK(key_of(read()) == key_of(read()));
     CHECK(key_of(read()) != "none");
@@ -133,7 +133,7 @@ TEST_CASE("secret_variable of a started process: it is read again and again, and
     CHECK(secret_variable(variables::of_process()) == own);
     CHECK(std::string(std::getenv("HERRING_SECRET")) == own);
     CHECK(key_of(read()) ==
-          key_of(herring::detail::read_secret(own, {}, "join_options", variables::of_process())));
+          key_of(herring::detail::read_secret(own, {}, false, "join_options", variables::of_process())));
 }
 
 TEST_CASE("secret_variable: an empty one, as the child of a process that has read it inherits, is refused by "
@@ -142,7 +142,7 @@ TEST_CASE("secret_variable: an empty one, as the child of a process that has rea
     CHECK(secret_variable(variables(entries)).empty());
     std::string words;
     try {
-        (void)herring::detail::read_secret({}, {}, "join_options", variables(entries));
+        (void)herring::detail::read_secret({}, {}, false, "join_options", variables(entries));
     } catch (herring::error const& why) {
         words = why.what();
     }
@@ -152,7 +152,7 @@ TEST_CASE("secret_variable: an empty one, as the child of a process that has rea
     auto const with_file = [&](char const* text) -> std::string {
         char const* const both[] = {text, "HERRING_SECRET_FILE=/nowhere/herring.secret", nullptr};
         try {
-            (void)herring::detail::read_secret({}, {}, "join_options", variables(both));
+            (void)herring::detail::read_secret({}, {}, false, "join_options", variables(both));
         } catch (herring::error const& why) {
             return why.what();
         }

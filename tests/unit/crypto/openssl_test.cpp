@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "herring/crypto/hkdf.hpp"
 #include "herring/crypto/hmac.hpp"
-#include "herring/crypto/pbkdf2.hpp"
 #include "herring/crypto/secret_key.hpp"
 #include "herring/crypto/sha256.hpp"
 
@@ -59,25 +58,10 @@ TEST_CASE("openssl: SHA-256 and HMAC of random data, in random pieces") {
     }
 }
 
-TEST_CASE("openssl: PBKDF2") {
-    for (int turn = 0; turn < 100; ++turn) {
-        auto const password = some_data(100), salt = some_data(100);
-        auto const rounds = static_cast<std::uint32_t>(1 + from() % 20);
-        std::vector<std::byte> ours(1 + from() % 100), theirs(ours.size());
-        pbkdf2_sha256(password, salt, rounds, ours);
-        REQUIRE(PKCS5_PBKDF2_HMAC(password.empty() ? "" : reinterpret_cast<char const*>(password.data()),
-                                  static_cast<int>(password.size()), chars(salt),
-                                  static_cast<int>(salt.size()), static_cast<int>(rounds), EVP_sha256(),
-                                  static_cast<int>(theirs.size()), chars(theirs)) == 1);
-        REQUIRE_MESSAGE(hex(ours) == hex(theirs), "password: ", hex(password), " salt: ", hex(salt),
-                        " rounds: ", rounds);
-    }
-}
-
 TEST_CASE("openssl: HKDF") {
     for (int turn = 0; turn < 200; ++turn) {
         auto const material = some_data(100), salt = some_data(100), info = some_data(100);
-        std::vector<std::byte> ours(1 + from() % 200), theirs(ours.size());
+        std::vector<std::byte> ours(1 + from() % (turn % 10 == 0 ? 255 * 32 : 200)), theirs(ours.size());
         hkdf_expand(hkdf_extract(salt, material), {info}, ours);
         if (material.empty()) continue; // which EVP refuses
         EVP_PKEY_CTX* const context = EVP_PKEY_CTX_new_id(EVP_PKEY_HKDF, nullptr);

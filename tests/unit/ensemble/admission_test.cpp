@@ -60,16 +60,4 @@ TEST_CASE("admission: both ends agree on the lane's key and on the keys of messa
     CHECK_FALSE(at_member.accepts(head, {}, first));   // to where it came from
 }
 
-TEST_CASE("admission: the key of a salt is made once") {
-    herring::detail::secret const from(std::string(64, 'a'));
-    ensembles::salted_key key;
-    wire::salt one{}, two{};
-    two[0] = std::byte{1};
-    secret_key const* const first = &key.of(from, one);
-    auto const bytes = std::string(reinterpret_cast<char const*>(first->bytes().data()), 32);
-    CHECK(&key.of(from, one) == first);
-    auto const of_two = key.of(from, two).bytes();
-    CHECK(std::string(reinterpret_cast<char const*>(of_two.data()), 32) != bytes);
-}
-
 } // namespace ensemble_admission_test

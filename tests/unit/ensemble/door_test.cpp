@@ -516,7 +516,13 @@ TEST_CASE("door: options that cannot be are named") {
     CHECK(says(error_of([](options& o) { o.handshake_time = milliseconds(1); }), "handshake_time is 1 ms"));
     CHECK(says(error_of([](options& o) { o.pending = 0; }), "pending is 0"));
     CHECK(says(error_of([](options& o) { o.lanes = herring::lane::shared; }), "lanes are 'shared'"));
-    CHECK(says(error_of([](options& o) { o.secret = "short"; }), "frontend_options::secret has fewer"));
+    CHECK(says(error_of([](options& o) { o.secret = "correct horse"; }),
+               "frontend_options::secret has 13 characters"));
+    CHECK(says(error_of([](options& o) { o.secret = ""; }), "frontend_options::secret is empty"));
+    CHECK(says(error_of([](options& o) {
+                   o.secret = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdeg";
+               }),
+               "frontend_options::secret has a character that is no hexadecimal digit"));
     CHECK(says(error_of([](options& o) {
                    o.secret.reset();
                    o.require_secret = true;

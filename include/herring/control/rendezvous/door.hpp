@@ -14,6 +14,7 @@
 #include "herring/control/wire/handshake.hpp"
 #include "herring/control/wire/messages.hpp"
 #include "herring/crypto/random.hpp"
+#include "herring/crypto/secret.hpp"
 #include "herring/crypto/secret_key.hpp"
 #include "herring/machine/address.hpp"
 #include "herring/machine/forks.hpp"
@@ -57,10 +58,6 @@ class door : public control_endpoint<coordinator> {
         local_address_ = local_end(settings_.listeners.at(0)).address();
         world_key_ = random_key();
         std::memcpy(salt_.data(), random_nonce().data(), salt_.size());
-        if (secrets_.any()) { // before anyone waits for it
-            secrets_.proves(salt_);
-            secrets_.also(salt_);
-        }
         watch_listeners();
     }
 
@@ -187,8 +184,9 @@ class door : public control_endpoint<coordinator> {
             !said.read(words) || said.rank != h.rank)
             return on_unidentified(from);
         std::optional<handshake> const proven = proven_by(from, said, words, shown);
-        if (said.has_secret != secrets_.any() || (secrets_.any() && !proven))
-            return refuse(from, said.rank, registration::other_secret(said.has_secret, secrets_.any()));
+        if (said.has_secret != settings_.secret.has_value() || (settings_.secret && !proven))
+            return refuse(from, said.rank,
+                          registration::other_secret(said.has_secret, settings_.secret.has_value()));
         if (said.seals != (settings_.seals != nullptr))
             return refuse(from, said.rank, registration::other_protection(said.seals), proven);
         refusal why;
@@ -205,7 +203,7 @@ class door : public control_endpoint<coordinator> {
     }
 
     HERRING_SETUP void challenge(connection& to) {
-        wire::challenge asks{salt_, {}, secrets_.any(), settings_.seals != nullptr};
+        wire::challenge asks{salt_, {}, settings_.secret.has_value(), settings_.seals != nullptr};
         if (asks.seals) to.exchange = key_exchange(*settings_.seals);
         asks.nonce = to.exchange.begun() ? to.exchange.shown() : random_nonce();
         to.challenge = asks.write();
@@ -215,13 +213,14 @@ class door : public control_endpoint<coordinator> {
     /// The handshake of who has proved that it has one of this rank's secrets.
     HERRING_SETUP std::optional<handshake> proven_by(connection const& from, hello const& said,
                                                      std::span<std::byte const> words, proof const& shown) {
-        if (!secrets_.any()) return {};
+        if (!settings_.secret) return {};
         bool const sealed = said.seals && settings_.seals != nullptr;
         secret_key shared;
         if (sealed && !from.exchange.agree(said.nonce, shared)) return {};
-        for (secret_key const* const key : {&secrets_.proves(salt_), secrets_.also(salt_)}) {
-            if (key == nullptr) continue;
-            std::optional<handshake> with(std::in_place, *key, from.challenge, words,
+        auto const& [proves, also, warning] = *settings_.secret;
+        for (secret const* const of : {&proves, also ? &*also : nullptr}) {
+            if (of == nullptr) continue;
+            std::optional<handshake> with(std::in_place, of->key(salt_), from.challenge, words,
                                           sealed ? &shared : nullptr);
             if (equal_in_constant_time(with->proof_of_rank(), shown)) return with;
         }
@@ -262,7 +261,7 @@ class door : public control_endpoint<coordinator> {
         if (clock::now() - connections_.with(*place).resumed < resume_step(settings_.times.detector))
             return on_unidentified(from);
         std::optional<handshake> proven;
-        if (secrets_.any()) {
+        if (settings_.secret) {
             secret_key shared;
             bool const sealed = settings_.seals != nullptr;
             if (sealed && !from.exchange.agree(said.nonce, shared)) return on_unidentified(from);

@@ -12,7 +12,6 @@
 #include "herring/control/rendezvous/connection.hpp"
 #include "herring/control/rendezvous/connection_set.hpp"
 #include "herring/control/rendezvous/event_thread.hpp"
-#include "herring/control/rendezvous/secret_keys.hpp"
 #include "herring/control/rendezvous/settings.hpp"
 #include "herring/control/wire/messages.hpp"
 #include "herring/control/world_state.hpp"
@@ -84,8 +83,8 @@ class endpoint_base {
     enum class stage { joining, joined, refused };
 
     HERRING_SETUP explicit endpoint_base(settings&& from)
-        : settings_(std::move(from)), secrets_(std::exchange(settings_.secret, {})),
-          connections_(thread_, settings_.rank, settings_.size), left_(at(settings_.size)) {}
+        : settings_(std::move(from)), connections_(thread_, settings_.rank, settings_.size),
+          left_(at(settings_.size)) {}
     HERRING_SETUP ~endpoint_base() { close_listeners(); } // the role has stopped the thread
 
     static std::size_t at(int i) noexcept { return static_cast<std::size_t>(i); }
@@ -93,7 +92,7 @@ class endpoint_base {
 
     HERRING_SETUP hello own_hello() const {
         hello mine;
-        mine.has_secret = secrets_.any();
+        mine.has_secret = settings_.secret.has_value();
         mine.seals = settings_.seals != nullptr;
         mine.size = static_cast<std::uint32_t>(settings_.size);
         mine.rank = static_cast<std::uint32_t>(settings_.rank);
@@ -115,7 +114,7 @@ class endpoint_base {
         world.map = topology(node_ids_, {roles_.data(), roles_.size()}, rates_);
         world.job = job_;
         world.key = secret_key(world_key_.bytes());
-        world.has_secret = secrets_.any();
+        world.has_secret = settings_.secret.has_value();
         world.local_address = local_address_;
         world.times = settings_.times;
         world.ranks_on_this_machine = 0;
@@ -308,7 +307,6 @@ class endpoint_base {
     // ---- state --------------------------------------------------------------------------------------------
 
     settings settings_;
-    secret_keys secrets_;
     std::uint64_t const incarnation_ = random_bits();
     event_thread thread_;
 

@@ -220,7 +220,7 @@ class link_to_rank_0 : public control_endpoint<participant> {
 
     HERRING_SETUP void prove(connection& to, std::span<std::byte const> body) {
         wire::challenge asked;
-        if (!asked.read(body) || asked.has_secret != secrets_.any() ||
+        if (!asked.read(body) || asked.has_secret != settings_.secret.has_value() ||
             asked.seals != (settings_.seals != nullptr))
             return drop(to);
         to.challenge.append(body);
@@ -238,7 +238,8 @@ class link_to_rank_0 : public control_endpoint<participant> {
     HERRING_SETUP void offer(connection& to, std::span<std::byte const> body) {
         wire::admit told;
         if (!told.read(body) || to.challenge.empty() || !connections_.with_rank(0).log.has_all() ||
-            secrets_.any() != handshake_.begun() || (handshake_.begun() && !handshake_.proves(told)))
+            settings_.secret.has_value() != handshake_.begun() ||
+            (handshake_.begun() && !handshake_.proves(told)))
             return drop(to);
         if (handshake_.begun()) to.protect(handshake_.keys(), false, settings_.seals);
         handshake_.reset();
@@ -309,9 +310,10 @@ class link_to_rank_0 : public control_endpoint<participant> {
             return protocol_error(from, "a challenge that cannot be read");
         from.challenge.append(body);
         hello const mine = own_hello();
+        std::optional<secret_key> by;
+        if (settings_.secret && asked.has_secret) by = settings_.secret->proves.key(asked.salt);
         // Only where both seal: else rank 0, which hears that they differ, refuses with a proof.
-        if (!reply(from, asked, message_kind::hello, mine, mine.seals && asked.seals,
-                   secrets_.any() && asked.has_secret ? &secrets_.proves(asked.salt) : nullptr))
+        if (!reply(from, asked, message_kind::hello, mine, mine.seals && asked.seals, by ? &*by : nullptr))
             protocol_error(from, "a challenge whose public key leads to no key");
     }
 
@@ -334,7 +336,7 @@ class link_to_rank_0 : public control_endpoint<participant> {
             return protocol_error(from, "an admission that cannot be read");
         if (asked.seals != (settings_.seals != nullptr))
             return protocol_error(from, "an admission, though only one of both seals control connections");
-        if (secrets_.any() && !handshake_.proves(told)) {
+        if (settings_.secret && !handshake_.proves(told)) {
             diagnosis_.unproven();
             return give_up_on(from, {from.from, " did not prove that it has the secret"});
         }
@@ -354,7 +356,7 @@ class link_to_rank_0 : public control_endpoint<participant> {
             std::numeric_limits<int>::max(); // this rank's number may be what is wrong
         std::span<std::byte const> words = body;
         bool const proven = handshake_.proves_refusal(h.sequence, body, words);
-        bool const verified = proven || from.rank >= 0 || !secrets_.any();
+        bool const verified = proven || from.rank >= 0 || !settings_.secret;
         failure said;
         if (!read_failure(words, any, said))
             said = failure::make(errc::refused, settings_.rank, 0, "join",

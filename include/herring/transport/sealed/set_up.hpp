@@ -39,7 +39,7 @@ class sealed_set_up {
                 "transport::sealed has nothing to make keys of: the ranks of this world have no secret, so "
                 "who listens could make the same keys; give all ranks one (HERRING_SECRET_FILE, "
                 "HERRING_SECRET, or "
-                "join_options::secret), best the 64 digits of 'openssl rand -hex 32'");
+                "join_options::secret), made by: openssl rand -hex 32");
         if (wanted.peers.empty()) return;
         word const mine{
             word_of_sealed, random_nonce(),

@@ -1,7 +1,5 @@
-// herring: tests of control/rendezvous/secret_keys.hpp: joining with a secret, and what those hear who lack it, replay it or change it.
+// herring: tests of control/rendezvous: joining with a secret, and what those hear who lack it, replay it or change it.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/control/rendezvous/secret_keys.hpp"
-
 #include "herring/control/rendezvous/rendezvous.hpp"
 #include "herring/machine/address.hpp"
 #include "herring/world.hpp"
@@ -14,7 +12,6 @@
 #include <chrono>
 #include <cstddef>
 #include <cstring>
-#include <exception>
 #include <optional>
 #include <string>
 #include <thread>
@@ -126,24 +123,6 @@ failure refusal_of(control_peer::heard const& reply, bool has_proof) {
 }
 
 } // namespace
-
-TEST_CASE("secret_keys: a key is of a secret and a salt; the second secret is believed, not shown") {
-    detail::wire::salt const one{std::byte{1}}, two{std::byte{2}};
-    auto const bytes = [](detail::secret_key const& of) {
-        return std::vector<std::byte>(of.bytes().begin(), of.bytes().end());
-    };
-    rendezvous::secret_keys none({});
-    CHECK_FALSE(none.any());
-    CHECK(none.also(one) == nullptr);
-    rendezvous::secret_keys both(given(ours, theirs)), other(given(theirs));
-    CHECK(both.any());
-    auto const shown = bytes(both.proves(one));
-    CHECK(shown == bytes(both.proves(one)));
-    CHECK(shown != bytes(both.proves(two)));
-    REQUIRE(both.also(one) != nullptr);
-    CHECK(bytes(*both.also(one)) == bytes(other.proves(one)));
-    CHECK(other.also(one) == nullptr);
-}
 
 TEST_CASE("secret_keys: ranks that have one secret join, and derive the same keys") {
     listener hub;
@@ -450,23 +429,6 @@ TEST_CASE("secret_keys: while secrets are changed, the second is believed too") 
     std::jthread leaves([&] { rank_0.reset(); });
     { world const gone = std::move(rank_1); }
     leaves.join();
-}
-
-TEST_CASE("secret_keys: a text that is no key joins too, by a key that is dear to guess") {
-    std::string const text = "correct horse battery";
-    detail::secret const weak(text);
-    CHECK(weak.weak());
-    real_rank_0 rank_0(given(text));
-    std::optional<control_peer> rank_1;
-    // Who takes more than 2 s to prove itself is dropped, and has the key the next time.
-    for (int tries = 1;; ++tries) try {
-            rank_1.emplace().join(1, 2, rank_0.hub.at, &weak);
-            break;
-        } catch (std::exception const&) {
-            if (tries == 8) throw;
-        }
-    CHECK(rank_1->keys.has_value());
-    rank_0.end(*rank_1);
 }
 
 TEST_CASE("secret_keys: after the admission a message that was changed, repeated or sent back ends the world "
