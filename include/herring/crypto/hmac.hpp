@@ -15,8 +15,8 @@ namespace HERRING_NAMESPACE::detail {
 
 /// HMAC-SHA256 under one key, of any number of messages, each in pieces.
 ///
-/// Cost:    construction two blocks, a message two more than SHA-256 of it: 0.2 us for 128 bytes, 1.8 GB/s for 64 KiB with SHA
-///          instructions, else 0.8 us and 0.4 GB/s (bench/kernel_bench.cpp).
+/// Cost:    construction two blocks, a message two more than SHA-256 of it: 0.9 us for 128 bytes, 0.3 GB/s for 64 KiB
+///          (bench/kernel_bench.cpp).
 /// Lifetime: erases what follows from the key; the key itself is not kept.
 /// Source:  RFC 2104.
 class hmac_sha256 {

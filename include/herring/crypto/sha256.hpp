@@ -20,18 +20,13 @@ inline constexpr std::size_t sha256_block_bytes = 64;
 inline constexpr sha256_state sha256_start = {0x6a09'e667, 0xbb67'ae85, 0x3c6e'f372, 0xa54f'f53a,
                                               0x510e'527f, 0x9b05'688c, 0x1f83'd9ab, 0x5be0'cd19};
 
-/// Takes `count` blocks of 64 bytes into the state: by the processor's SHA instructions where it has them.
+/// Takes `count` blocks of 64 bytes into the state.
 HERRING_SEPARABLE void sha256_blocks(sha256_state& state, std::byte const* blocks,
                                      std::size_t count) noexcept;
-/// The same without them.
-HERRING_SEPARABLE void sha256_blocks_plain(sha256_state& state, std::byte const* blocks,
-                                           std::size_t count) noexcept;
-/// The state as bytes, big end first.
-HERRING_SEPARABLE sha256_digest sha256_bytes_of(sha256_state const& state) noexcept;
 
 /// SHA-256 of data in pieces: the digest does not depend on how it was cut.
 ///
-/// Cost:    1.8 GB/s with the processor's SHA instructions, else 0.4; allocates nothing (bench/kernel_bench.cpp).
+/// Cost:    0.3 GB/s; allocates nothing (bench/kernel_bench.cpp).
 /// Lifetime: erases what it holds of the data.
 /// Source:  FIPS 180-4.
 class sha256 {

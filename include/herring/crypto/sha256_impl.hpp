@@ -14,14 +14,9 @@
 #include <cstring>
 #include <span>
 
-#if defined(__x86_64__)
-#include <cpuid.h>
-#include <smmintrin.h>
-#endif
-
 namespace HERRING_NAMESPACE::detail {
 
-alignas(16) inline constexpr std::uint32_t sha256_constants[64] = {
+inline constexpr std::uint32_t sha256_constants[64] = {
     0x428a'2f98, 0x7137'4491, 0xb5c0'fbcf, 0xe9b5'dba5, 0x3956'c25b, 0x59f1'11f1, 0x923f'82a4, 0xab1c'5ed5,
     0xd807'aa98, 0x1283'5b01, 0x2431'85be, 0x550c'7dc3, 0x72be'5d74, 0x80de'b1fe, 0x9bdc'06a7, 0xc19b'f174,
     0xe49b'69c1, 0xefbe'4786, 0x0fc1'9dc6, 0x240c'a1cc, 0x2de9'2c6f, 0x4a74'84aa, 0x5cb0'a9dc, 0x76f9'88da,
@@ -77,102 +72,11 @@ HERRING_ALWAYS_INLINE void sha256_round(std::uint32_t a, std::uint32_t b, std::u
     for (std::size_t i = 0; i < 8; ++i) state[i] += last[i];
 }
 
-#if defined(__x86_64__)
-
-/// Whether this processor and its system have SHA, SSSE3 and SSE4.1. cpuid is slow under a hypervisor: asked once.
-inline bool sha256_has_instructions() noexcept {
-    static bool const has = [] {
-        unsigned a = 0, b = 0, c = 0, d = 0;
-        if (__get_cpuid(1, &a, &b, &c, &d) == 0 || (c & bit_SSSE3) == 0 || (c & bit_SSE4_1) == 0)
-            return false;
-        return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (b & bit_SHA) != 0;
-    }();
-    return has;
-}
-
-#define HERRING_SHA256_TARGET gnu::target("sha,sse4.1,ssse3")
-
-/// Four rounds. The instructions keep the state as two vectors, a b e f and c d g h, highest first, and do two rounds each.
-[[HERRING_SHA256_TARGET, gnu::always_inline]] inline void
-sha256_four_rounds(__m128i& abef, __m128i& cdgh, __m128i words, std::uint32_t const* constants) noexcept {
-    using ints = int __attribute__((vector_size(16)));
-    auto const sum = _mm_add_epi32(words, _mm_load_si128(reinterpret_cast<__m128i const*>(constants)));
-    cdgh = reinterpret_cast<__m128i>(__builtin_ia32_sha256rnds2(
-        reinterpret_cast<ints>(cdgh), reinterpret_cast<ints>(abef), reinterpret_cast<ints>(sum)));
-    abef = reinterpret_cast<__m128i>(
-        __builtin_ia32_sha256rnds2(reinterpret_cast<ints>(abef), reinterpret_cast<ints>(cdgh),
-                                   reinterpret_cast<ints>(_mm_shuffle_epi32(sum, 0x0e))));
-}
-
-/// The four words behind these sixteen, in the place of the first four.
-[[HERRING_SHA256_TARGET, gnu::always_inline]] inline void
-sha256_next_words(__m128i& first, __m128i second, __m128i third, __m128i fourth) noexcept {
-    using ints = int __attribute__((vector_size(16)));
-    auto const early = reinterpret_cast<__m128i>(
-        __builtin_ia32_sha256msg1(reinterpret_cast<ints>(first), reinterpret_cast<ints>(second)));
-    first = reinterpret_cast<__m128i>(__builtin_ia32_sha256msg2(
-        reinterpret_cast<ints>(_mm_add_epi32(early, _mm_alignr_epi8(fourth, third, 4))),
-        reinterpret_cast<ints>(fourth)));
-}
-
-[[HERRING_SHA256_TARGET, gnu::hot]] inline void
-sha256_blocks_by_instruction(sha256_state& state, std::byte const* block, std::size_t count) noexcept {
-    __m128i const big_end = _mm_set_epi64x(0x0c0d'0e0f'0809'0a0b, 0x0405'0607'0001'0203);
-    auto* const at = reinterpret_cast<__m128i*>(state.data());
-    __m128i const badc = _mm_shuffle_epi32(_mm_loadu_si128(at), 0xb1);
-    __m128i const efgh = _mm_shuffle_epi32(_mm_loadu_si128(at + 1), 0x1b);
-    __m128i abef = _mm_alignr_epi8(badc, efgh, 8);
-    __m128i cdgh = _mm_blend_epi16(efgh, badc, 0xf0);
-    for (; count != 0; --count, block += sha256_block_bytes) {
-        __m128i const abef_before = abef, cdgh_before = cdgh;
-        auto const* const from = reinterpret_cast<__m128i const*>(block);
-        __m128i w0 = _mm_shuffle_epi8(_mm_loadu_si128(from), big_end);
-        __m128i w1 = _mm_shuffle_epi8(_mm_loadu_si128(from + 1), big_end);
-        __m128i w2 = _mm_shuffle_epi8(_mm_loadu_si128(from + 2), big_end);
-        __m128i w3 = _mm_shuffle_epi8(_mm_loadu_si128(from + 3), big_end);
-        for (std::uint32_t const* constants = sha256_constants;; constants += 16) {
-            sha256_four_rounds(abef, cdgh, w0, constants);
-            sha256_four_rounds(abef, cdgh, w1, constants + 4);
-            sha256_four_rounds(abef, cdgh, w2, constants + 8);
-            sha256_four_rounds(abef, cdgh, w3, constants + 12);
-            if (constants == sha256_constants + 48) break;
-            sha256_next_words(w0, w1, w2, w3);
-            sha256_next_words(w1, w2, w3, w0);
-            sha256_next_words(w2, w3, w0, w1);
-            sha256_next_words(w3, w0, w1, w2);
-        }
-        abef = _mm_add_epi32(abef, abef_before);
-        cdgh = _mm_add_epi32(cdgh, cdgh_before);
-    }
-    __m128i const feba = _mm_shuffle_epi32(abef, 0x1b), dchg = _mm_shuffle_epi32(cdgh, 0xb1);
-    _mm_storeu_si128(at, _mm_blend_epi16(feba, dchg, 0xf0));
-    _mm_storeu_si128(at + 1, _mm_alignr_epi8(dchg, feba, 8));
-}
-
-#undef HERRING_SHA256_TARGET
-
-#endif
-
-HERRING_SEPARABLE void sha256_blocks_plain(sha256_state& state, std::byte const* blocks,
-                                           std::size_t count) noexcept {
+HERRING_SEPARABLE void sha256_blocks(sha256_state& state, std::byte const* blocks,
+                                     std::size_t count) noexcept {
     std::uint32_t w[16];
     for (; count != 0; --count, blocks += sha256_block_bytes) sha256_rounds(state, blocks, w);
     erase(w, sizeof w);
-}
-
-HERRING_SEPARABLE void sha256_blocks(sha256_state& state, std::byte const* blocks,
-                                     std::size_t count) noexcept {
-#if defined(__x86_64__)
-    if (sha256_has_instructions()) return sha256_blocks_by_instruction(state, blocks, count);
-#endif
-    sha256_blocks_plain(state, blocks, count);
-}
-
-HERRING_SEPARABLE sha256_digest sha256_bytes_of(sha256_state const& state) noexcept {
-    sha256_digest digest;
-    for (std::size_t i = 0; i < digest.size(); ++i)
-        digest[i] = static_cast<std::byte>(state[i / 4] >> (24 - 8 * (i % 4)));
-    return digest;
 }
 
 HERRING_SEPARABLE sha256& sha256::update(std::span<std::byte const> data) noexcept {
@@ -206,7 +110,10 @@ HERRING_SEPARABLE sha256_digest sha256::finish() noexcept {
     for (std::size_t i = 0; i < 8; ++i)
         held_[sha256_block_bytes - 1 - i] = static_cast<std::byte>(bits >> 8 * i);
     sha256_blocks(state_, held_.data(), 1);
-    return sha256_bytes_of(state_);
+    sha256_digest digest;
+    for (std::size_t i = 0; i < digest.size(); ++i)
+        digest[i] = static_cast<std::byte>(state_[i / 4] >> (24 - 8 * (i % 4)));
+    return digest;
 }
 
 } // namespace HERRING_NAMESPACE::detail
