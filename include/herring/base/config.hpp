@@ -27,8 +27,8 @@
 /// Set-up and error paths: compiled for size and kept out of line, which is most of what a translation unit costs.
 #define HERRING_SETUP [[gnu::cold, gnu::noinline]]
 
-/// Set-up functions that are no templates: a header declares them, and its twin beside it, x_impl.hpp, defines them. The header includes
-/// its twin at its end; with HERRING_SEPARATE, herring/src.hpp alone does, in one source file of the program. Not noinline: g++
+/// Set-up functions that are no templates: a header x.hpp declares them, and x_impl.hpp beside it defines them. The
+/// header includes that at its end; with HERRING_SEPARATE, herring/src.hpp alone does, in one source file of the program. Not noinline: g++
 /// warns of that where an inline function is declared before it is defined.
 #ifdef HERRING_SEPARATE
 #define HERRING_SEPARABLE [[gnu::cold]]

@@ -203,6 +203,9 @@ HERRING_SETUP inline world join(MPI_Comm communicator, join_options const& optio
     if (!who.secret) {
         std::string_view const given = text.substr(0, 2 * detail::secret_key::size);
         text.remove_prefix(given.size());
+        if (!detail::secret_fault(given).empty())
+            throw error(errc::protocol, who.rank, 0, "join",
+                        "rank 0 handed out no secret of 64 digits; run one build of Herring on all ranks");
         who.secret.emplace(detail::secrets{detail::secret(given), {}, {}});
     }
     if (who.rank != 0) {

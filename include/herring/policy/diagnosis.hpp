@@ -11,8 +11,8 @@
 
 namespace HERRING_NAMESPACE {
 
-/// Of a policy that `herring/policy/names.hpp` declares: its axis, and the sentence with its header, for where it is declared
-/// but not defined. Nothing of all others.
+/// The axis of a policy that `herring/policy/names.hpp` declares, and the sentence that names its header where it is not
+/// defined. Empty for all other types.
 template <class Policy> struct declared_policy {};
 
 namespace detail {

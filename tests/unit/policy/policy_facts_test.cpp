@@ -1,4 +1,4 @@
-// herring: tests of policy/policy_facts.hpp: what messages call a policy, and what ranks compare.
+// herring: tests of policy/policy_facts.hpp: what ranks compare.
 // SPDX-License-Identifier: Apache-2.0
 #include "herring/policy/policy_facts.hpp"
 
@@ -21,13 +21,7 @@ using pack =
                       model<axes::progress>, model<axes::waiting>, model<axes::trace>>;
 } // namespace
 
-TEST_CASE("policy_name: the name that is given, else the compiler's spelling with its values") {
-    CHECK(herring::policy_name<line>() == "line");
-    CHECK(herring::policy_name<numbered<7>>().find("numbered<7>") != std::string_view::npos);
-    CHECK(herring::policy_name<numbered<7>>() != herring::policy_name<numbered<8>>());
-}
-
-TEST_CASE("policy_name: the facts of a pack, in the order of the axes") {
+TEST_CASE("policy_facts: of a pack, in the order of the axes") {
     auto const& all = herring::policy_facts<pack>::all;
     REQUIRE(std::size(all) == 11);
     CHECK(all[0].axis == "transport");
