@@ -5,7 +5,6 @@
 
 #include "herring/base/error.hpp"
 #include "herring/base/units.hpp"
-#include "herring/base/version.hpp"
 #include "herring/control/world.hpp"
 #include "herring/fusion/balanced_buffer.hpp"
 #include "herring/fusion/per_tensor.hpp"
@@ -29,6 +28,7 @@
 #include "herring/update/min.hpp"
 #include "herring/update/product.hpp"
 #include "herring/update/sum.hpp"
+#include "herring/version.hpp"
 #include "herring/waiting/adaptive.hpp"
 #include "herring/waiting/block.hpp"
 #include "herring/waiting/spin.hpp"

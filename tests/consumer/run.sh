@@ -119,7 +119,7 @@ set_up_apart() {
     else
         failed "set-up code compiled apart: does not link"
     fi
-    if quietly link none apart.o apart_second.o || ! grep -q 'undefined reference to .herring::launch\|undefined reference to .herring::.*launch_processes' "$log"; then
+    if quietly link none apart.o apart_second.o || ! grep -q 'undefined reference to .herring::v[0-9_]*separate::launch\|undefined reference to .herring::.*launch_processes' "$log"; then
         failed "without herring/src.hpp: not the linker's error that names herring's functions"
     else
         echo "consumer: without herring/src.hpp: the linker names herring's functions"

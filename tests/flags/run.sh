@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# herring: translation units of one program that were compiled with different -m flags keep their own code.
+# herring: translation units of one program that were compiled with different -m flags, another version, or set-up code apart, keep
+# their own code, and no world passes between them.
 # SPDX-License-Identifier: Apache-2.0
 #
 #   tests/flags/run.sh [compiler ...]      default: those of g++ and clang++ that are installed
@@ -26,7 +27,7 @@ fail() { echo "FAILED: flags: $*"; result=1; }
 avx_without_name() {
     objdump -d --no-show-raw-insn "$1" | c++filt | awk '
         /^[0-9a-f]+ <.*>:$/ { name = $0; sub(/^[0-9a-f]+ </, "", name); sub(/>:$/, "", name) }
-        $2 ~ /^v[a-z0-9]+$/ && $2 !~ /^ver[rw]$/ && name ~ /(^|[^a-z_:])herring::/ && name !~ /herring::avx2_fma::/ { print name }' | sort -u
+        $2 ~ /^v[a-z0-9]+$/ && $2 !~ /^ver[rw]$/ && name ~ /(^|[^a-z_:])herring::/ && name !~ /herring::v[0-9_]+_avx2_fma::/ { print name }' | sort -u
 }
 # Names of Herring's functions that both objects have for the linker to merge, but for those of the types that are one, and for what a
 # process has once.
@@ -61,14 +62,24 @@ for compiler in "${compilers[@]}"; do
             echo "flags: $compiler: $order: each keeps its code, and both have the same bits"
         fi
     done
-    # A world that passes from one to the other does not link, and both names are shown.
+    # A world that passes between translation units that differ does not link, and both names are shown.
     printf '%s\n' '#include <herring/world.hpp>' 'void train(herring::world&);' 'int main() { herring::world alone; train(alone); }' >"$work/caller.cpp"
     printf '%s\n' '#include <herring/world.hpp>' 'void train(herring::world&) {}' >"$work/callee.cpp"
-    "$compiler" "${flags[@]}" -c "$work/caller.cpp" -o "$work/caller.o" && "$compiler" "${flags[@]}" -mavx2 -mfma -c "$work/callee.cpp" -o "$work/callee.o" || fail "$compiler: world.hpp does not compile"
-    if out=$("$compiler" "$work/caller.o" "$work/callee.o" -o "$work/mixed" -pthread 2>&1); then
-        fail "$compiler: a world passes between different flags"
-    elif ! c++filt <<<"$out" | grep -q 'train(herring::world&)' || ! nm -C "$work/callee.o" | grep -q 'train(herring::avx2_fma::world&)'; then
-        fail "$compiler: the linker says: $out"
-    fi
+    mkdir -p "$work/later/herring/base"
+    sed -E 's/(VERSION_MINOR) .*/\1 999/' include/herring/base/version.hpp >"$work/later/herring/base/version.hpp"
+    "$compiler" "${flags[@]}" -c "$work/caller.cpp" -o "$work/caller.o" || fail "$compiler: world.hpp does not compile"
+    while read -r name own; do
+        # shellcheck disable=SC2086
+        "$compiler" $own "${flags[@]}" -c "$work/callee.cpp" -o "$work/callee.o" || fail "$compiler: $own: world.hpp does not compile"
+        if out=$("$compiler" "$work/caller.o" "$work/callee.o" -o "$work/mixed" -pthread 2>&1); then
+            fail "$compiler: a world passes to code compiled with $own"
+        elif ! c++filt <<<"$out" | grep -q 'train(herring::v[0-9]*_[0-9]*::world&)' || ! nm -C "$work/callee.o" | grep -q "train(herring::$name::world&)"; then
+            fail "$compiler: $own: the linker says: $out"
+        else
+            echo "flags: $compiler: a world does not pass to code compiled with ${own//$work\/}"
+        fi
+    done <<<"v[0-9]*_[0-9]*_avx2_fma -mavx2 -mfma
+v[0-9]*_[0-9]*_separate -DHERRING_SEPARATE
+v[0-9]*_999 -I$work/later"
 done
 exit $result

@@ -36,10 +36,15 @@ def output(*command):
         sys.exit(f"walk.py: {' '.join(command)}: {problem}")
 
 
+def without_target(text):
+    """Names without the inline namespace of the version and flags: base/target.hpp."""
+    return re.sub(r"herring::v\d+_\d+\w*::", "herring::", text)
+
+
 def demangled(names):
     names = list(names)
     text = subprocess.run(["c++filt"], input="\n".join(names), capture_output=True, text=True, check=True).stdout
-    return dict(zip(names, text.splitlines()))
+    return dict(zip(names, without_target(text).splitlines()))
 
 
 class Code:
@@ -91,7 +96,7 @@ def source_text(place):
 
 def findings_in_symbols(program, code, names, ours_only):
     found = []
-    text = output("nm", "-C", program)
+    text = without_target(output("nm", "-C", program))
     for line in text.splitlines():
         name = re.sub(r"^[0-9a-f]*\s*\w ", "", line.strip())
         if re.match(r"(vtable|VTT|typeinfo( name)?) for ", name) and "herring::" in name:

@@ -1,51 +1,56 @@
-// herring: the namespace of a translation unit, which differs with the instructions that its flags allow.
+// herring: the inline namespace of a translation unit, which names what has to be the same throughout a program.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_BASE_TARGET_HPP
 #define HERRING_BASE_TARGET_HPP
 
+#include "herring/base/version.hpp"
+
 // A linker keeps one copy of an inline function, the first that it meets. Under one name, code that was compiled without
-// -mavx2 would run AVX2, or the other way round. So everything in Herring lies in an inline namespace named after such flags,
-// as in herring::avx2_fma::world; without them there is none. A `world&` that passes from one kind of translation unit to the
-// other is a link error that shows both names. What is thrown and returned is one type for all: see error.hpp.
+// -mavx2 would run AVX2, and code of one version would run another version's. So all of Herring lies in an inline namespace
+// named after the version, HERRING_SEPARATE and the instructions that the flags allow: herring::v0_1::world, or
+// herring::v0_1_separate_avx2_fma::world. A `world&` that passes between translation units that differ in one of them is a
+// link error that shows both names. Exceptions and results are one type for all: see error.hpp.
 //
-// The name has a level and, behind it, what the level does not imply. Left out are instructions that no compiler makes of
-// ordinary code (AES, AMX, ...).
+// The name of the instructions has a level and, behind it, what the level does not imply. Left out are instructions that no
+// compiler makes of ordinary code (AES, AMX, ...).
 
 #if defined(__AVX2__) && defined(__BMI__) && defined(__BMI2__) && defined(__F16C__) && defined(__FMA__) &&   \
     defined(__LZCNT__) && defined(__MOVBE__)
 #if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512CD__) && defined(__AVX512DQ__) &&       \
     defined(__AVX512VL__)
-#define HERRING_TARGET_LEVEL x86_64_v4
+#define HERRING_TARGET_LEVEL _x86_64_v4
 #else
-#define HERRING_TARGET_LEVEL x86_64_v3
+#define HERRING_TARGET_LEVEL _x86_64_v3
 #define HERRING_TARGET_BELOW_V4
 #endif
 #else
 #define HERRING_TARGET_BELOW_V3
 #define HERRING_TARGET_BELOW_V4
 #if defined(__AVX2__)
-#define HERRING_TARGET_LEVEL avx2
+#define HERRING_TARGET_LEVEL _avx2
 #elif defined(__AVX__)
-#define HERRING_TARGET_LEVEL avx
+#define HERRING_TARGET_LEVEL _avx
 #elif defined(__SSE4_2__)
-#define HERRING_TARGET_LEVEL sse4_2
+#define HERRING_TARGET_LEVEL _sse4_2
 #elif defined(__SSE4_1__)
-#define HERRING_TARGET_LEVEL sse4_1
+#define HERRING_TARGET_LEVEL _sse4_1
 #elif defined(__SSSE3__)
-#define HERRING_TARGET_LEVEL ssse3
+#define HERRING_TARGET_LEVEL _ssse3
 #elif defined(__SSE3__)
-#define HERRING_TARGET_LEVEL sse3
+#define HERRING_TARGET_LEVEL _sse3
 #elif defined(__POPCNT__) || defined(__LZCNT__) || defined(__BMI__) || defined(__BMI2__) || defined(__MOVBE__)
-#define HERRING_TARGET_LEVEL x86
+#define HERRING_TARGET_LEVEL _x86
 #elif defined(__ARM_FEATURE_SVE2)
-#define HERRING_TARGET_LEVEL sve2
+#define HERRING_TARGET_LEVEL _sve2
 #elif defined(__ARM_FEATURE_SVE)
-#define HERRING_TARGET_LEVEL sve
+#define HERRING_TARGET_LEVEL _sve
 #elif defined(__ARM_FEATURE_ATOMICS) || defined(__ARM_FEATURE_FP16_VECTOR_ARITHMETIC) ||                     \
     defined(__ARM_FEATURE_DOTPROD)
-#define HERRING_TARGET_LEVEL arm
+#define HERRING_TARGET_LEVEL _arm
 #elif defined(__FAST_MATH__)
-#define HERRING_TARGET_LEVEL any
+#define HERRING_TARGET_LEVEL _any
+#else
+#define HERRING_TARGET_LEVEL
 #endif
 #endif
 
@@ -146,21 +151,24 @@
 #define HERRING_TARGET_FAST_MATH
 #endif
 
-#if defined(HERRING_TARGET_LEVEL)
-#define HERRING_TARGET_JOIN_(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t)                     \
-    a##b##c##d##e##f##g##h##i##j##k##l##m##n##o##p##q##r##s##t
+#if defined(HERRING_SEPARATE)
+#define HERRING_TARGET_SEPARATE _separate
+#else
+#define HERRING_TARGET_SEPARATE
+#endif
+
+#define HERRING_TARGET_JOIN_(major, minor, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u)    \
+    v##major##_##minor##a##b##c##d##e##f##g##h##i##j##k##l##m##n##o##p##q##r##s##t##u
 #define HERRING_TARGET_JOIN(...) HERRING_TARGET_JOIN_(__VA_ARGS__)
 #define HERRING_TARGET                                                                                       \
     HERRING_TARGET_JOIN(                                                                                     \
-        HERRING_TARGET_LEVEL, HERRING_TARGET_POPCNT, HERRING_TARGET_FMA, HERRING_TARGET_F16C,                \
-        HERRING_TARGET_BMI, HERRING_TARGET_BMI2, HERRING_TARGET_LZCNT, HERRING_TARGET_MOVBE,                 \
-        HERRING_TARGET_AVX512F, HERRING_TARGET_AVX512BW, HERRING_TARGET_AVX512DQ, HERRING_TARGET_AVX512VL,   \
-        HERRING_TARGET_VNNI, HERRING_TARGET_VBMI, HERRING_TARGET_FP16, HERRING_TARGET_AVXVNNI,               \
-        HERRING_TARGET_GFNI, HERRING_TARGET_LSE, HERRING_TARGET_DOTPROD, HERRING_TARGET_FAST_MATH)
+        HERRING_VERSION_MAJOR, HERRING_VERSION_MINOR, HERRING_TARGET_SEPARATE, HERRING_TARGET_LEVEL,         \
+        HERRING_TARGET_POPCNT, HERRING_TARGET_FMA, HERRING_TARGET_F16C, HERRING_TARGET_BMI,                  \
+        HERRING_TARGET_BMI2, HERRING_TARGET_LZCNT, HERRING_TARGET_MOVBE, HERRING_TARGET_AVX512F,             \
+        HERRING_TARGET_AVX512BW, HERRING_TARGET_AVX512DQ, HERRING_TARGET_AVX512VL, HERRING_TARGET_VNNI,      \
+        HERRING_TARGET_VBMI, HERRING_TARGET_FP16, HERRING_TARGET_AVXVNNI, HERRING_TARGET_GFNI,               \
+        HERRING_TARGET_LSE, HERRING_TARGET_DOTPROD, HERRING_TARGET_FAST_MATH)
 #define HERRING_NAMESPACE herring::inline HERRING_TARGET
-#else
-#define HERRING_NAMESPACE herring
-#endif
 
 namespace HERRING_NAMESPACE::detail {
 /// As a template's default argument it keeps apart the functions of a class that lies in `herring` itself.

@@ -1,22 +1,11 @@
-// herring: the version, written here only; CMake reads it from this file.
+// herring: the numbers of the version, written here only; CMake reads them from this file.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_BASE_VERSION_HPP
 #define HERRING_BASE_VERSION_HPP
-
-#include "herring/base/config.hpp"
 
 #define HERRING_VERSION_MAJOR 0
 #define HERRING_VERSION_MINOR 1
 #define HERRING_VERSION_PATCH 0
 #define HERRING_VERSION_STRING "0.1.0"
-
-namespace HERRING_NAMESPACE {
-
-/// 10000 * major + 100 * minor + patch. Before 1.0 a new minor version may change names.
-inline constexpr int version =
-    10000 * HERRING_VERSION_MAJOR + 100 * HERRING_VERSION_MINOR + HERRING_VERSION_PATCH;
-inline constexpr char const* version_string = HERRING_VERSION_STRING;
-
-} // namespace HERRING_NAMESPACE
 
 #endif // HERRING_BASE_VERSION_HPP

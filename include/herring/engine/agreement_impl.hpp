@@ -90,7 +90,7 @@ HERRING_SEPARABLE bool agree(world& ranks, declaration const& mine, std::chrono:
 HERRING_SEPARABLE declaration declare(std::string_view element, std::span<policy_fact const> policies,
                                       bool on_loopback, plan const& p, layout const& tensors) {
     declaration mine;
-    mine.add({"version"}, {version_string});
+    mine.add({"version"}, {HERRING_VERSION_STRING});
     mine.add({"element"}, {element});
     mine.add({"bytes of an element"}, {p.element_bytes});
     for (policy_fact const& policy : policies)

@@ -79,7 +79,7 @@ class timeline_rings {
         std::memcpy(h.magic, timeline_header::expected_magic, sizeof h.magic);
         h.order = timeline_header::expected_order;
         h.format = timeline_header::expected_format;
-        copy_text(h.version, version_string);
+        copy_text(h.version, HERRING_VERSION_STRING);
         copy_text(h.host, host_name());
         h.host_id = clock_identity();
         h.job = ranks.job();

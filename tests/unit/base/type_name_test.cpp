@@ -4,7 +4,12 @@
 
 #include "doctest/doctest.h"
 
+#include <string>
 #include <string_view>
+
+namespace HERRING_NAMESPACE::for_this_test {
+struct kind {};
+} // namespace HERRING_NAMESPACE::for_this_test
 
 namespace {
 struct line {
@@ -13,10 +18,31 @@ struct line {
 template <int> struct numbered {
     static constexpr int name = 0; // no text: the compiler's spelling is used
 };
+template <class> struct of {};
 } // namespace
 
 TEST_CASE("policy_name: the name that is given, else the compiler's spelling with its values") {
     CHECK(herring::policy_name<line>() == "line");
     CHECK(herring::policy_name<numbered<7>>().find("numbered<7>") != std::string_view::npos);
     CHECK(herring::policy_name<numbered<7>>() != herring::policy_name<numbered<8>>());
+}
+
+// Ranks that were compiled with other flags, and checkpoints of another version, have the same name.
+TEST_CASE("policy_name: a spelling has no inline namespace of Herring's") {
+    CHECK(herring::policy_name<of<herring::for_this_test::kind>>().ends_with(
+        "of<herring::for_this_test::kind>"));
+}
+
+TEST_CASE("spell_without_target: takes the inline namespace out wherever it stands, and nothing else") {
+    auto const inner = [](std::string_view text) {
+        std::string const target(herring::detail::target_name);
+        std::string full;
+        for (char const c : text) full += c == '#' ? target : std::string(1, c);
+        std::string out(full.size(), '\0');
+        out.resize(herring::detail::spell_without_target(full, out.data()));
+        return out;
+    };
+    CHECK(inner("a<herring::#b, herring::#c<int>>") == "a<herring::b, herring::c<int>>");
+    CHECK(inner("herring::b::#") == "herring::b::" + std::string(herring::detail::target_name));
+    CHECK(inner("plain<int>") == "plain<int>");
 }

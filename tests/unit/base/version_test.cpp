@@ -1,6 +1,6 @@
-// herring: tests of base/version.hpp.
+// herring: tests of version.hpp.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/base/version.hpp"
+#include "herring/version.hpp"
 
 #include "doctest/doctest.h"
 
