@@ -60,4 +60,12 @@
 #include "herring/step/session_base_impl.hpp"
 #include "herring/transport/tcp/connections_impl.hpp"
 
+#include "herring/intra_node/shared_memory.hpp"
+#include "herring/training.hpp"
+#include "herring/transport/tcp.hpp"
+
+HERRING_ENGINE_APART(none);
+HERRING_ENGINE_APART(shared_memory);
+HERRING_ENGINE_APART(shared_memory, herring::detail::optimise_traffic);
+
 #endif // HERRING_SRC_HPP

@@ -82,76 +82,33 @@ template <class Transport, class IntraNode, class Trace, operation_traffic... Tr
 
     HERRING_SETUP machine(failure_sink sink, int rank, topology const& map, herring::plan const& from,
                           Transport& transport, IntraNode& node, Trace& trace, std::span<int const> peers,
-                          std::size_t executions, std::byte* local_memory, std::span<std::byte> staging)
-        : core(sink, rank, map, from, transport, node, trace, peers, executions, staging), trace_(trace),
-          networked_(map.nodes() > 1), local_(core, local_memory),
-          mailbox_(core, from.tuning.mailbox_bytes,
-                   local_memory == nullptr ? nullptr : local_memory + local_type::memory_bytes(executions)),
-          network_(core) {}
+                          std::size_t executions, std::byte* local_memory, std::span<std::byte> staging);
 
     static constexpr std::size_t local_bytes(std::size_t executions, std::size_t mailbox_bytes) noexcept {
         return local_type::memory_bytes(executions) + mailbox_type::memory_bytes(mailbox_bytes);
     }
 
-    HERRING_SETUP void open() noexcept { network_.open(); }
+    HERRING_SETUP void open() noexcept;
 
     bool is_failing() const noexcept { return core.failures.is_failing(); }
 
     /// Takes in what was submitted and what has come; has this rank arrive where it can.
-    std::size_t receive() noexcept {
-        bool const was_idle = core.ledger.is_idle();
-        core.ledger.take_requests();
-        // What begins is sent before anything is read: nothing that has come is needed for that.
-        bool const begins = was_idle && !core.ledger.is_idle();
-        std::size_t const progress = networked_ && !begins ? core.poll_transport() : 0;
-        return is_failing() ? 0 : progress + arrive();
-    }
+    std::size_t receive() noexcept;
 
     /// Whether all local ranks have arrived at one more execution, which they take for the same.
-    bool next_has_arrived() noexcept {
-        std::uint64_t const number = core.ledger.all_arrived();
-        if (core.ledger.arrived() <= number || core.node.first_not_arrived(number) >= 0) return false;
-        int const other = local_.differs(core.ledger.at(number), number);
-        if (other >= 0) core.mismatch_on_node(other, core.ledger.at(number));
-        return other < 0;
-    }
+    bool next_has_arrived() noexcept;
 
     /// Does what can be done now; stops at the first work that it wants done.
-    std::size_t step(wanted_work& wanted) noexcept {
-        std::size_t progress = mailbox_.step(wanted);
-        if (!wanted.any() && !is_failing()) progress += local_.step(wanted);
-        if (networked_ && !wanted.any() && !is_failing()) progress += network_.step(core.failures, wanted);
-        return progress;
-    }
+    std::size_t step(wanted_work& wanted) noexcept;
 
     /// Whether nothing of the oldest unfinished execution is pending on this rank.
     bool next_is_done() const noexcept {
         return core.ledger.finished() < core.ledger.arrived() &&
                !core.ledger.is_pending(core.ledger.finished());
     }
-    void finish_next() noexcept {
-        std::uint64_t const number = core.ledger.finished();
-        core.node.finish(number, !is_alone(core.ledger.at(number)));
-        core.ledger.finish();
-    }
+    void finish_next() noexcept;
     /// Releases what all local ranks have finished.
-    std::size_t release() noexcept {
-        std::size_t progress = 0;
-        for (std::uint64_t done = core.ledger.released().load(std::memory_order_relaxed);
-             done < core.ledger.finished() &&
-             (is_alone(core.ledger.at(done)) || core.node.first_not_finished(done) < 0);
-             ++done, ++progress) {
-            std::uint32_t const label = core.ledger.at(done).label;
-            if constexpr (core_type::is_traced)
-                trace_.record(trace_event::bucket_reduced, {.index = label, .execution = done});
-            else
-                trace_(trace_event::bucket_reduced, label);
-            core.memory.store(done);
-            core.ledger.release();
-        }
-        if constexpr (requires { core.memory.trace_copies(core); }) core.memory.trace_copies(core);
-        return progress;
-    }
+    std::size_t release() noexcept;
 
     core_type core;
 
@@ -166,24 +123,7 @@ template <class Transport, class IntraNode, class Trace, operation_traffic... Tr
         return path == route::local ? local_type::cursors() : network_.cursors(path);
     }
 
-    std::size_t arrive() noexcept {
-        execution_ledger& ledger = core.ledger;
-        std::size_t progress = 0;
-        if (failure const* const why = core.memory.failed()) return core.failures.fail(*why, true), progress;
-        for (; ledger.arrived() < ledger.submitted(); ledger.arrive(), ++progress) {
-            std::uint64_t const number = ledger.arrived();
-            execution& e = ledger.at(number);
-            if (!core.memory.is_loaded(number, ledger.submitted())) break;
-            if (e.path == route::mailbox && !mailbox_.fill(e, number)) break;
-            core.memory.place_sum(e);
-            e.local_offsets = core.local_offsets(number);
-            ledger.add(number, pending_in(e.path));
-            if (e.path != route::mailbox) local_.declare(e, number); // mailboxes have stamps of their own
-            core.node.arrive(number);
-        }
-        if constexpr (requires { core.memory.trace_copies(core); }) core.memory.trace_copies(core);
-        return progress;
-    }
+    std::size_t arrive() noexcept;
 
     Trace& trace_;
     bool const networked_;
@@ -191,6 +131,97 @@ template <class Transport, class IntraNode, class Trace, operation_traffic... Tr
     mailbox_type mailbox_;
     with_network<network_routes, core_type> network_;
 };
+
+template <class Transport, class IntraNode, class Trace, operation_traffic... Traffic>
+void machine<Transport, IntraNode, Trace, Traffic...>::open() noexcept {
+    network_.open();
+}
+
+template <class Transport, class IntraNode, class Trace, operation_traffic... Traffic>
+std::size_t machine<Transport, IntraNode, Trace, Traffic...>::receive() noexcept {
+    bool const was_idle = core.ledger.is_idle();
+    core.ledger.take_requests();
+    // What begins is sent before anything is read: nothing that has come is needed for that.
+    bool const begins = was_idle && !core.ledger.is_idle();
+    std::size_t const progress = networked_ && !begins ? core.poll_transport() : 0;
+    return is_failing() ? 0 : progress + arrive();
+}
+
+template <class Transport, class IntraNode, class Trace, operation_traffic... Traffic>
+bool machine<Transport, IntraNode, Trace, Traffic...>::next_has_arrived() noexcept {
+    std::uint64_t const number = core.ledger.all_arrived();
+    if (core.ledger.arrived() <= number || core.node.first_not_arrived(number) >= 0) return false;
+    int const other = local_.differs(core.ledger.at(number), number);
+    if (other >= 0) core.mismatch_on_node(other, core.ledger.at(number));
+    return other < 0;
+}
+
+template <class Transport, class IntraNode, class Trace, operation_traffic... Traffic>
+std::size_t machine<Transport, IntraNode, Trace, Traffic...>::step(wanted_work& wanted) noexcept {
+    std::size_t progress = mailbox_.step(wanted);
+    if (!wanted.any() && !is_failing()) progress += local_.step(wanted);
+    if (networked_ && !wanted.any() && !is_failing()) progress += network_.step(core.failures, wanted);
+    return progress;
+}
+
+template <class Transport, class IntraNode, class Trace, operation_traffic... Traffic>
+void machine<Transport, IntraNode, Trace, Traffic...>::finish_next() noexcept {
+    std::uint64_t const number = core.ledger.finished();
+    core.node.finish(number, !is_alone(core.ledger.at(number)));
+    core.ledger.finish();
+}
+
+template <class Transport, class IntraNode, class Trace, operation_traffic... Traffic>
+std::size_t machine<Transport, IntraNode, Trace, Traffic...>::release() noexcept {
+    std::size_t progress = 0;
+    for (std::uint64_t done = core.ledger.released().load(std::memory_order_relaxed);
+         done < core.ledger.finished() &&
+         (is_alone(core.ledger.at(done)) || core.node.first_not_finished(done) < 0);
+         ++done, ++progress) {
+        std::uint32_t const label = core.ledger.at(done).label;
+        if constexpr (core_type::is_traced)
+            trace_.record(trace_event::bucket_reduced, {.index = label, .execution = done});
+        else
+            trace_(trace_event::bucket_reduced, label);
+        core.memory.store(done);
+        core.ledger.release();
+    }
+    if constexpr (requires { core.memory.trace_copies(core); }) core.memory.trace_copies(core);
+    return progress;
+}
+
+template <class Transport, class IntraNode, class Trace, operation_traffic... Traffic>
+std::size_t machine<Transport, IntraNode, Trace, Traffic...>::arrive() noexcept {
+    execution_ledger& ledger = core.ledger;
+    std::size_t progress = 0;
+    if (failure const* const why = core.memory.failed()) return core.failures.fail(*why, true), progress;
+    for (; ledger.arrived() < ledger.submitted(); ledger.arrive(), ++progress) {
+        std::uint64_t const number = ledger.arrived();
+        execution& e = ledger.at(number);
+        if (!core.memory.is_loaded(number, ledger.submitted())) break;
+        if (e.path == route::mailbox && !mailbox_.fill(e, number)) break;
+        core.memory.place_sum(e);
+        e.local_offsets = core.local_offsets(number);
+        ledger.add(number, pending_in(e.path));
+        if (e.path != route::mailbox) local_.declare(e, number); // mailboxes have stamps of their own
+        core.node.arrive(number);
+    }
+    if constexpr (requires { core.memory.trace_copies(core); }) core.memory.trace_copies(core);
+    return progress;
+}
+
+template <class Transport, class IntraNode, class Trace, operation_traffic... Traffic>
+machine<Transport, IntraNode, Trace, Traffic...>::machine(failure_sink sink, int rank, topology const& map,
+                                                          herring::plan const& from, Transport& transport,
+                                                          IntraNode& node, Trace& trace,
+                                                          std::span<int const> peers, std::size_t executions,
+                                                          std::byte* local_memory,
+                                                          std::span<std::byte> staging)
+    : core(sink, rank, map, from, transport, node, trace, peers, executions, staging), trace_(trace),
+      networked_(map.nodes() > 1), local_(core, local_memory),
+      mailbox_(core, from.tuning.mailbox_bytes,
+               local_memory == nullptr ? nullptr : local_memory + local_type::memory_bytes(executions)),
+      network_(core) {}
 
 } // namespace HERRING_NAMESPACE::detail
 
