@@ -342,6 +342,6 @@ class basic_reducer : public detail::all_reduce_calls<Pack>,
 
 } // namespace HERRING_NAMESPACE
 
-#include "herring/base/engines_apart.hpp"
+#include "herring/base/compiled_apart.hpp"
 
 #endif // HERRING_REDUCER_HPP

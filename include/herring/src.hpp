@@ -64,8 +64,8 @@
 #include "herring/training.hpp"
 #include "herring/transport/tcp.hpp"
 
-HERRING_ENGINE_APART(none);
-HERRING_ENGINE_APART(shared_memory);
-HERRING_ENGINE_APART(shared_memory, herring::detail::optimise_traffic);
+HERRING_APART_TCP()
+HERRING_APART_SHARED_MEMORY()
+HERRING_APART_OPTIMISING()
 
 #endif // HERRING_SRC_HPP

@@ -6,6 +6,6 @@
 #include "herring/reducer.hpp"
 #include "herring/session/training_calls.hpp"
 
-#include "herring/base/engines_apart.hpp"
+#include "herring/base/compiled_apart.hpp"
 
 #endif // HERRING_TRAINING_HPP

@@ -149,6 +149,6 @@ static_assert(intra_node_policy<shared_memory>);
 
 } // namespace HERRING_NAMESPACE::intra_node
 
-#include "herring/base/engines_apart.hpp"
+#include "herring/base/compiled_apart.hpp"
 
 #endif // HERRING_INTRA_NODE_SHARED_MEMORY_HPP

@@ -391,6 +391,6 @@ static_assert(transport_policy<tcp>);
 
 } // namespace HERRING_NAMESPACE::transport
 
-#include "herring/base/engines_apart.hpp"
+#include "herring/base/compiled_apart.hpp"
 
 #endif // HERRING_TRANSPORT_TCP_HPP
