@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 #   tests/fuzz/run.sh [TARGET ...]                 each by clang++ with sanitizers, else by g++: the corpus, then some seconds
-#   tests/fuzz/run.sh --full [TARGET ...]          each by libFuzzer for 300 s (HERRING_FUZZ_SECONDS), with what it found kept
+#   tests/fuzz/run.sh --full [TARGET ...]          each by libFuzzer for 150 s (HERRING_FUZZ_SECONDS), with what it found kept
 #   tests/fuzz/run.sh --corpus                     writes tests/fuzz/corpus anew by the encoders
 #
 # The short run begins with the same seed always, so that a change is all that is new. What ends a target lies in build/fuzz/crash-*;
@@ -44,25 +44,27 @@ short() { # target
         return 1
     fi
 }
+long() { # target
+    local target=$1
+    "${cache[@]}" clang++ "${flags[@]}" "${sanitize[@]}" -fsanitize=fuzzer "tests/fuzz/${target}_fuzz.cpp" \
+        -o "build/fuzz/$target-libfuzzer" -pthread || { echo "FAILED: fuzz: ${target}_fuzz.cpp does not compile"; return 1; }
+    mkdir -p "build/fuzz/corpus-$target"
+    if "build/fuzz/$target-libfuzzer" -max_total_time="${HERRING_FUZZ_SECONDS-150}" -max_len=4096 -rss_limit_mb=1024 -timeout=20 \
+        -artifact_prefix="build/fuzz/crash-$target-" "build/fuzz/corpus-$target" "tests/fuzz/corpus/$target" >"build/fuzz/$target.log" 2>&1; then
+        echo "fuzz: $target: $(grep -E '^Done' "build/fuzz/$target.log")"
+    else
+        printf 'FAILED: fuzz: %s: build/fuzz/%s.log, which ends:\n%s\n' "$target" "$target" "$(tail -n 40 "build/fuzz/$target.log")"
+        return 1
+    fi
+}
+how=short
 if [ $full = 1 ]; then
-    for target in "${targets[@]}"; do
-        if ! have clang++ || ! echo 'extern "C" int LLVMFuzzerTestOneInput(const unsigned char*, unsigned long) { return 0; }' |
-            clang++ -fsanitize=fuzzer -x c++ - -o build/fuzz/probe 2>/dev/null; then
-            echo "SKIPPED: fuzz: no clang++ with libFuzzer (apt-get install clang)"
-            break
-        fi
-        "${cache[@]}" clang++ "${flags[@]}" "${sanitize[@]}" -fsanitize=fuzzer "tests/fuzz/${target}_fuzz.cpp" \
-            -o "build/fuzz/$target-libfuzzer" -pthread || { result=1; continue; }
-        mkdir -p "build/fuzz/corpus-$target"
-        if ! "build/fuzz/$target-libfuzzer" -max_total_time="${HERRING_FUZZ_SECONDS-300}" -max_len=4096 -rss_limit_mb=1024 -timeout=20 \
-            -artifact_prefix="build/fuzz/crash-$target-" "build/fuzz/corpus-$target" "tests/fuzz/corpus/$target" >"build/fuzz/$target.log" 2>&1; then
-            printf 'FAILED: fuzz: %s: build/fuzz/%s.log, which ends:\n%s\n' "$target" "$target" "$(tail -n 40 "build/fuzz/$target.log")"
-            result=1
-        else
-            echo "fuzz: $target: $(grep -E '^Done' "build/fuzz/$target.log")"
-        fi
-    done
-    exit $result
+    how=long
+    if ! have clang++ || ! echo 'extern "C" int LLVMFuzzerTestOneInput(const unsigned char*, unsigned long) { return 0; }' |
+        clang++ -fsanitize=fuzzer -x c++ - -o build/fuzz/probe 2>/dev/null; then
+        echo "SKIPPED: fuzz: no clang++ with libFuzzer (apt-get install clang)"
+        exit 0
+    fi
 fi
 
 compiler=clang++
@@ -70,14 +72,14 @@ if ! have clang++; then
     echo "SKIPPED: fuzz: sanitizers: no clang++ (apt-get install clang)"
     compiler=g++ sanitize=()
 fi
-object loop || { echo "FAILED: fuzz: $compiler: loop.cpp does not compile"; exit 1; }
+[ $full = 1 ] || object loop || { echo "FAILED: fuzz: $compiler: loop.cpp does not compile"; exit 1; }
 for target in "${targets[@]}"; do # as many at once as there are cores; what they print comes in their order
     while [ "$(jobs -rp | wc -l)" -ge "${JOBS:-$(nproc)}" ]; do wait -n; done
-    short "$target" >"build/fuzz/$target.out" 2>&1 &
+    "$how" "$target" >"build/fuzz/$target.out" 2>&1 &
 done
 wait
 for target in "${targets[@]}"; do
     cat "build/fuzz/$target.out"
-    grep -q ' mutated$' "build/fuzz/$target.out" || result=1 # it failed, or did not come to its end
+    grep -qE ' mutated$|: Done ' "build/fuzz/$target.out" || result=1 # it failed, or did not come to its end
 done
 exit $result
