@@ -5,11 +5,9 @@
 
 #include "herring/base/config.hpp"
 #include "herring/base/fixed_array.hpp"
-#include "herring/transport/chaos/random.hpp"
 #include "herring/transport/chaos/schedule.hpp"
 #include "herring/transport/chaos/tuning.hpp"
 #include "herring/transport/decorated.hpp"
-#include "herring/transport/decorated/posted_receives.hpp"
 #include "herring/transport/inproc.hpp"
 #include "herring/transport/transport.hpp"
 

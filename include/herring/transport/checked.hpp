@@ -4,23 +4,100 @@
 #define HERRING_TRANSPORT_CHECKED_HPP
 
 #include "herring/base/config.hpp"
+#include "herring/base/crc32c.hpp"
 #include "herring/base/fixed_array.hpp"
+#include "herring/base/little_endian.hpp"
 #include "herring/policy/names.hpp"
-#include "herring/transport/checked/envelope.hpp"
-#include "herring/transport/checked/needs.hpp"
-#include "herring/transport/checked/waiting_sends.hpp"
 #include "herring/transport/decorated.hpp"
-#include "herring/transport/decorated/posted_receives.hpp"
 #include "herring/transport/received_counters.hpp"
 #include "herring/transport/transport.hpp"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <span>
 #include <utility>
+
+namespace HERRING_NAMESPACE::detail {
+
+/// What a message is beside its payload.
+struct checked_message {
+    std::uint64_t tag = 0;     ///< with its carried bits
+    std::uint64_t counter = 0; ///< of the messages from this sender to this receiver, from 0 on
+    int sender = -1;           ///< rank
+    int receiver = -1;         ///< rank
+};
+
+struct checked_envelope {
+    static constexpr std::size_t bytes = 12;
+    using buffer = std::array<std::byte, bytes>;
+
+    // Layout: counter 0, crc 8.
+    static buffer of(checked_message const& what, std::span<std::byte const> payload) noexcept {
+        buffer made;
+        put(made.data(), what.counter);
+        put(made.data() + 8, crc_of(what, payload));
+        return made;
+    }
+
+    explicit checked_envelope(std::span<std::byte const> from) noexcept : whole_(from.size() == bytes) {
+        if (!whole_) return;
+        counter = get<std::uint64_t>(from.data());
+        crc_ = get<std::uint32_t>(from.data() + 8);
+    }
+    /// True if the message is the one that this envelope was computed for.
+    bool is_of(checked_message const& what, std::span<std::byte const> payload) const noexcept {
+        return whole_ && crc_of(what, payload) == crc_;
+    }
+
+    std::uint64_t counter = 0;
+
+  private:
+    static std::uint32_t crc_of(checked_message const& what, std::span<std::byte const> payload) noexcept {
+        std::array<std::byte, 32> rest;
+        put(rest.data(), what.tag);
+        put(rest.data() + 8, what.counter);
+        put(rest.data() + 16, std::uint64_t{payload.size()});
+        put(rest.data() + 24, static_cast<std::uint32_t>(what.sender));
+        put(rest.data() + 28, static_cast<std::uint32_t>(what.receiver));
+        return crc32c(rest, crc32c(payload));
+    }
+
+    std::uint32_t crc_ = 0;
+    bool whole_;
+};
+
+struct waiting_send {
+    std::uint64_t tag = 0;
+    std::span<std::byte const> from{};
+    std::uint64_t token = 0;
+    checked_envelope::buffer envelope{};
+};
+
+struct checked_word {
+    static constexpr char const* word = "checked";
+};
+
+/// As a need of the transport, so that a pack says it once.
+template <class Inner> struct checked_needs {
+    template <class Pack> struct check {
+        static constexpr bool first = !Inner::facts.verifies;
+        static constexpr bool carried = Inner::facts.envelope_bytes >= checked_envelope::bytes;
+        static constexpr bool value = first && carried;
+        static_assert(first,
+                      "[HRG-T21] transport: checked stands around a transport that verifies messages already "
+                      "(its facts.verifies is true); a common slip is checked<checked<...>>; name it once");
+        static_assert(!first || carried,
+                      "[HRG-T22] transport: checked needs a transport that carries an envelope of 12 bytes "
+                      "(facts.envelope_bytes); a common slip is checked around a transport of one's own; "
+                      "give that a post_send with an envelope, or name checked<tcp>");
+    };
+};
+
+} // namespace HERRING_NAMESPACE::detail
 
 namespace HERRING_NAMESPACE::transport {
 
@@ -69,7 +146,7 @@ template <class Inner> class checked {
         for (std::size_t i = 0; i < peers_.size(); ++i) {
             peers_[i].rank = wanted.peers[i];
             peers_[i].received = detail::received_counters(wanted.receives_per_peer);
-            peers_[i].waiting = detail::waiting_sends(wanted.sends_per_peer);
+            peers_[i].waiting = detail::waiting_ring<detail::waiting_send>(wanted.sends_per_peer);
         }
     }
     checked(checked const&) = delete;
@@ -140,7 +217,7 @@ template <class Inner> class checked {
         bool is_corrupted = false;
         std::uint64_t sent = 0;
         detail::received_counters received;
-        detail::waiting_sends waiting;
+        detail::waiting_ring<detail::waiting_send> waiting;
         char reason[400] = "";
     };
 

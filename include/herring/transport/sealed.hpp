@@ -8,13 +8,9 @@
 #include "herring/base/units.hpp"
 #include "herring/policy/names.hpp"
 #include "herring/transport/decorated.hpp"
-#include "herring/transport/decorated/posted_receives.hpp"
 #include "herring/transport/sealed/channel.hpp"
 #include "herring/transport/sealed/ciphertexts.hpp"
-#include "herring/transport/sealed/envelope.hpp"
 #include "herring/transport/sealed/keys.hpp"
-#include "herring/transport/sealed/needs.hpp"
-#include "herring/transport/sealed/set_up.hpp"
 #include "herring/transport/transport.hpp"
 
 #include <algorithm>
@@ -25,6 +21,31 @@
 #include <cstdio>
 #include <span>
 #include <utility>
+
+namespace HERRING_NAMESPACE::detail {
+
+struct sealed_word {
+    static constexpr char const* word = "sealed";
+};
+
+/// As a need of the transport, so that a pack says it once.
+template <class Inner> struct sealed_needs {
+    template <class Pack> struct check {
+        static constexpr bool first = !Inner::facts.verifies;
+        static constexpr bool carried = Inner::facts.envelope_bytes >= sealed_envelope::bytes;
+        static constexpr bool value = first && carried;
+        static_assert(first,
+                      "[HRG-T25] transport: sealed stands around a transport that verifies messages already "
+                      "(its facts.verifies is true); a common slip is sealed<checked<tcp>>; a seal sees all "
+                      "that a checksum sees: write sealed<tcp>");
+        static_assert(!first || carried,
+                      "[HRG-T26] transport: sealed needs a transport that carries an envelope of 24 bytes "
+                      "(facts.envelope_bytes); a common slip is sealed around a transport of one's own; "
+                      "give that a post_send with an envelope, or name sealed<tcp>");
+    };
+};
+
+} // namespace HERRING_NAMESPACE::detail
 
 namespace HERRING_NAMESPACE::transport {
 
@@ -164,7 +185,7 @@ template <class Inner> class sealed {
         std::size_t under_way = 0; // places of ciphertexts
         detail::sealer seals;
         detail::opener opens;
-        detail::waiting_places waiting;
+        detail::waiting_ring<std::size_t> waiting;
         errc why = errc::ok;
         char reason[400] = "";
     };
@@ -188,7 +209,7 @@ template <class Inner> class sealed {
                 detail::sealer({rank_, peer.rank, generation_bits_}, keys.key(rank_, peer.rank), rank_);
             peer.opens = detail::opener({peer.rank, rank_, generation_bits_}, keys.key(peer.rank, rank_),
                                         wanted.receives_per_peer, rank_);
-            peer.waiting = detail::waiting_places(wanted.sends_per_peer);
+            peer.waiting = detail::waiting_ring<std::size_t>(wanted.sends_per_peer);
         }
         if constexpr (facts.registers_memory)
             if (!ciphertexts_.memory().empty()) inner_.register_memory(ciphertexts_.memory());

@@ -13,11 +13,8 @@
 #include "herring/transport/tcp/connections.hpp"
 #include "herring/transport/tcp/frame.hpp"
 #include "herring/transport/tcp/inbox.hpp"
-#include "herring/transport/tcp/numbers.hpp"
-#include "herring/transport/tcp/outer_loop.hpp"
-#include "herring/transport/tcp/peer.hpp"
-#include "herring/transport/tcp/socket_options.hpp"
-#include "herring/transport/tcp/waker.hpp"
+#include "herring/transport/tcp/link.hpp"
+#include "herring/transport/tcp/sleep.hpp"
 #include "herring/transport/transport.hpp"
 
 #include <algorithm>
@@ -33,6 +30,29 @@
 #include <span>
 #include <sys/socket.h>
 #include <utility>
+
+namespace HERRING_NAMESPACE::detail {
+
+/// As a need of the transport, so that a pack says it once: clang would add a message to an assertion in the class itself.
+template <int Connections, std::size_t Chunk, std::size_t Window, std::size_t LoopbackChunk,
+          std::size_t LoopbackWindow>
+struct tcp_numbers {
+    template <class Pack> struct check {
+        static constexpr bool connected = Connections >= 1 && Connections <= 64;
+        static constexpr bool flows =
+            Chunk >= 4096 && Window >= Chunk && LoopbackChunk >= 4096 && LoopbackWindow >= LoopbackChunk;
+        static constexpr bool value = connected && flows;
+        static_assert(connected,
+                      "[HRG-T10] transport: tcp needs 1 to 64 connections a peer; a common slip is 0 for as "
+                      "many as it likes; start with 1");
+        static_assert(!connected || flows,
+                      "[HRG-T11] transport: tcp needs chunks of at least 4 KiB and a window of at "
+                      "least one chunk, on a network and on loopback; a common slip is to set one of the "
+                      "two; set both");
+    };
+};
+
+} // namespace HERRING_NAMESPACE::detail
 
 namespace HERRING_NAMESPACE::transport {
 

@@ -9,7 +9,7 @@
 #include "herring/base/manual_lifetime.hpp"
 #include "herring/transport/tcp.hpp"
 #include "herring/transport/tcp/boost_asio.hpp"
-#include "herring/transport/tcp/outer_loop.hpp"
+#include "herring/transport/tcp/sleep.hpp"
 
 #include <atomic>
 #include <chrono>

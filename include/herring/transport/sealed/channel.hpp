@@ -8,7 +8,7 @@
 #include "herring/crypto/aes_gcm.hpp"
 #include "herring/crypto/secret_key.hpp"
 #include "herring/transport/received_counters.hpp"
-#include "herring/transport/sealed/envelope.hpp"
+#include "herring/transport/sealed/ciphertexts.hpp"
 #include "herring/transport/sealed/keys.hpp"
 
 #include <cstddef>

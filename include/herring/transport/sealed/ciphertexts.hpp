@@ -5,16 +5,45 @@
 
 #include "herring/base/config.hpp"
 #include "herring/base/fixed_array.hpp"
+#include "herring/base/little_endian.hpp"
 #include "herring/base/round_up.hpp"
 #include "herring/machine/private_memory.hpp"
-#include "herring/transport/sealed/envelope.hpp"
 
-#include <bit>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 
 namespace HERRING_NAMESPACE::detail {
+
+/// Layout: counter 0, tag of AES-GCM 8.
+struct sealed_envelope {
+    static constexpr std::size_t bytes = 24;
+    using buffer = std::array<std::byte, bytes>;
+
+    static std::uint64_t counter_of(std::byte const* from) noexcept { return get<std::uint64_t>(from); }
+    static std::byte const* tag_of(std::byte const* from) noexcept { return from + 8; }
+    static std::byte* tag_of(std::byte* from) noexcept { return from + 8; }
+};
+
+/// What a message is beside its payload, as bytes that its seal covers.
+///
+/// Layout: message's tag 0, counter 8, length 16, sender 24, receiver 28, epoch 32.
+struct sealed_beside {
+    using buffer = std::array<std::byte, 36>;
+
+    static buffer of(std::uint64_t tag, std::uint64_t counter, std::uint64_t length, int sender, int receiver,
+                     std::uint32_t epoch) noexcept {
+        buffer made;
+        put(made.data(), tag);
+        put(made.data() + 8, counter);
+        put(made.data() + 16, length);
+        put(made.data() + 24, static_cast<std::uint32_t>(sender));
+        put(made.data() + 28, static_cast<std::uint32_t>(receiver));
+        put(made.data() + 32, epoch);
+        return made;
+    }
+};
 
 /// A message that was sealed: it is posted as it lies there, however often that takes.
 struct sealed_send {
@@ -58,29 +87,6 @@ class ciphertexts {
     fixed_array<sealed_send> sends_;
     fixed_array<std::size_t> free_; // the first free_places_
     std::size_t free_places_ = 0;
-};
-
-/// Places of one peer, in the order in which they were posted: a ring.
-class waiting_places {
-  public:
-    waiting_places() = default;
-    explicit waiting_places(std::size_t sends) : ring_(std::bit_ceil(sends + 1)) {}
-
-    bool empty() const noexcept { return first_ == end_; }
-    std::size_t front() const noexcept { return ring_[first_ & (ring_.size() - 1)]; }
-    void push(std::size_t place) noexcept { ring_[end_++ & (ring_.size() - 1)] = place; }
-    void pop() noexcept { ++first_; }
-    /// Returns how many there were.
-    std::size_t clear() noexcept {
-        std::size_t const count = end_ - first_;
-        first_ = end_;
-        return count;
-    }
-
-  private:
-    fixed_array<std::size_t> ring_;
-    std::size_t first_ = 0;
-    std::size_t end_ = 0;
 };
 
 } // namespace HERRING_NAMESPACE::detail
