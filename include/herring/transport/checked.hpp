@@ -37,10 +37,10 @@ struct checked_envelope {
 
     // Layout: counter 0, crc 8.
     static buffer of(checked_message const& what, std::span<std::byte const> payload) noexcept {
-        buffer made;
-        put(made.data(), what.counter);
-        put(made.data() + 8, crc_of(what, payload));
-        return made;
+        buffer result;
+        put(result.data(), what.counter);
+        put(result.data() + 8, crc_of(what, payload));
+        return result;
     }
 
     explicit checked_envelope(std::span<std::byte const> from) noexcept : whole_(from.size() == bytes) {
@@ -248,11 +248,11 @@ template <class Inner> class checked {
     template <class OnCompletion>
     std::size_t take_message(peer_state& peer, completion const& done, OnCompletion& on_completion) noexcept {
         auto const at = static_cast<std::size_t>(done.token);
-        detail::posted_receives::one const posted = receives_[at];
+        detail::posted_receives::entry const posted = receives_[at];
         if (peer.is_corrupted) return receives_.release(at), 0;
-        completion told = done;
-        told.token = posted.token;
-        told.envelope = {};
+        completion reported = done;
+        reported.token = posted.token;
+        reported.envelope = {};
         // One that is larger than its receive was cut: the engine sees its size.
         if (done.bytes <= posted.into.size()) {
             numbers const envelope(done.envelope);
@@ -276,7 +276,7 @@ template <class Inner> class checked {
         }
         ++counts_.received;
         receives_.release(at);
-        on_completion(std::as_const(told));
+        on_completion(std::as_const(reported));
         return 1;
     }
 

@@ -24,7 +24,7 @@ namespace HERRING_NAMESPACE::detail {
 /// Cost:   O(1) a call, but `post_again`.
 class posted_receives {
   public:
-    struct one {
+    struct entry {
         std::uint64_t tag = 0;
         std::span<std::byte> into{};
         std::uint64_t token = 0; ///< of the decorator's caller
@@ -37,7 +37,7 @@ class posted_receives {
     }
 
     bool full() const noexcept { return free_places_ == 0; }
-    one const& operator[](std::size_t place) const noexcept { return all_[place]; }
+    entry const& operator[](std::size_t place) const noexcept { return all_[place]; }
 
     /// False: `inner` does not take it, or all places are taken.
     template <class Inner>
@@ -55,7 +55,7 @@ class posted_receives {
 
     /// Posts it once more, in the same memory: now, or by `post_again`.
     template <class Inner> void repost(Inner& inner, std::size_t place) noexcept {
-        one const& posted = all_[place];
+        entry const& posted = all_[place];
         if (inner.post_receive(posted.from, posted.tag, posted.into, place)) return;
         again_[waiting_++] = place;
     }
@@ -70,7 +70,7 @@ class posted_receives {
     }
 
   private:
-    fixed_array<one> all_;
+    fixed_array<entry> all_;
     fixed_array<std::size_t> free_; // the first free_places_
     std::size_t free_places_ = 0;
     fixed_array<std::size_t> again_; // the first waiting_

@@ -181,7 +181,7 @@ template <class Inner> class sealed {
         int rank = -1;
         bool is_lost = false;
         bool is_closed = false; // by this side: nothing of it is taken any more
-        bool is_told = false;
+        bool is_reported = false;
         std::size_t under_way = 0; // places of ciphertexts
         detail::sealer seals;
         detail::opener opens;
@@ -238,19 +238,19 @@ template <class Inner> class sealed {
             return 1;
         }
         auto const place = static_cast<std::size_t>(done.token);
-        completion told = done;
-        told.token = ciphertexts_[place].token;
+        completion reported = done;
+        reported.token = ciphertexts_[place].token;
         ciphertexts_.give_back(place);
         --peer.under_way;
         if (peer.is_lost) return 0;
-        on_completion(std::as_const(told));
+        on_completion(std::as_const(reported));
         return 1;
     }
 
     template <class OnCompletion>
     std::size_t take_message(peer_state& peer, completion const& done, OnCompletion& on_completion) noexcept {
         auto const at = static_cast<std::size_t>(done.token);
-        detail::posted_receives::one const posted = receives_[at];
+        detail::posted_receives::entry const posted = receives_[at];
         if (peer.is_closed) return receives_.release(at), 0;
         detail::opened result = detail::opened::changed;
         if (done.bytes <= posted.into.size())
@@ -260,10 +260,10 @@ template <class Inner> class sealed {
         if (result == detail::opened::fresh) [[likely]] {
             ++counts_.opened;
             receives_.release(at);
-            completion told = done;
-            told.token = posted.token;
-            told.envelope = {};
-            on_completion(std::as_const(told));
+            completion reported = done;
+            reported.token = posted.token;
+            reported.envelope = {};
+            on_completion(std::as_const(reported));
             return 1;
         }
         if (result == detail::opened::repeated) {
@@ -277,7 +277,7 @@ template <class Inner> class sealed {
     }
 
     HERRING_SETUP void refuse(peer_state& peer, completion const& done,
-                              detail::posted_receives::one const& posted, detail::opened how) noexcept {
+                              detail::posted_receives::entry const& posted, detail::opened how) noexcept {
         ++counts_.refused;
         bool const missing = how == detail::opened::missing, cut = done.bytes > posted.into.size();
         give_up(peer, missing || cut ? errc::protocol : errc::corrupted);
@@ -319,7 +319,7 @@ template <class Inner> class sealed {
         std::size_t count = 0;
         for (std::size_t i = 0; i < peers_.size() && failed_ > 0; ++i) {
             peer_state& peer = peers_[i];
-            if (peer.why == errc::ok || std::exchange(peer.is_told, true)) continue;
+            if (peer.why == errc::ok || std::exchange(peer.is_reported, true)) continue;
             --failed_;
             ++count;
             on_completion(completion{.peer = peer_id::at(i), .what = completion::lost, .why = peer.why});

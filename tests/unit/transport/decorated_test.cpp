@@ -74,7 +74,7 @@ TEST_CASE("posted_receives: each has a place of its own, which is its token belo
     CHECK_FALSE(all.post(inner, peer_id::at(0), 1, memory, 2));
     CHECK(inner.posts.size() == 3);
     for (below::post const& one : inner.posts) {
-        posted_receives::one const& kept = all[static_cast<std::size_t>(one.token)];
+        posted_receives::entry const& kept = all[static_cast<std::size_t>(one.token)];
         CHECK(kept.tag == one.tag);
         CHECK(kept.token == one.tag + 10);
         CHECK(kept.from.place() == one.peer);

@@ -207,10 +207,10 @@ class ofi_endpoint {
     HERRING_SETUP void enter(gather_result const& addresses, std::span<int const> peers, ofi_facts const& tag,
                              std::span<fi_addr_t> to) {
         ofi_address const mine = address();
-        fixed_array<ofi_address> theirs(peers.size());
+        fixed_array<ofi_address> others(peers.size());
         std::size_t length = 0;
         for (std::size_t i = 0; i < peers.size(); ++i) {
-            ofi_address& one = theirs[i];
+            ofi_address& one = others[i];
             if (!wire::read_value(addresses[static_cast<std::size_t>(peers[i])], one) || one.size == 0 ||
                 one.size > sizeof one.name || one.format != mine.format ||
                 (mine.format != FI_ADDR_STR && one.size != mine.size))
@@ -233,7 +233,7 @@ class ofi_endpoint {
         if (mine.format == FI_ADDR_STR) {
             for (std::size_t i = 0; i < peers.size(); ++i) {
                 char name[2 * sizeof(ofi_address)] = {}; // providers read more than the text
-                std::memcpy(name, theirs[i].name, theirs[i].size);
+                std::memcpy(name, others[i].name, others[i].size);
                 ofi_entered(rank_, fi_av_insert(book_.get(), name, 1, &to[i], 0, nullptr), {&to[i], 1},
                             {&peers[i], 1});
             }
@@ -241,7 +241,7 @@ class ofi_endpoint {
         }
         fixed_array<std::byte> packed(length);
         for (std::size_t i = 0; i < peers.size(); ++i)
-            std::memcpy(packed.data() + i * mine.size, theirs[i].name, mine.size);
+            std::memcpy(packed.data() + i * mine.size, others[i].name, mine.size);
         ofi_entered(rank_, fi_av_insert(book_.get(), packed.data(), peers.size(), to.data(), 0, nullptr), to,
                     peers);
     }

@@ -146,8 +146,8 @@ class escapable_calls {
         ::pthread_mutex_unlock(&one_at_a_time);
         if (heard) return;
         number_.store(number > SIGRTMIN ? number - 1 : SIGRTMAX, std::memory_order_relaxed);
-        if (said_) return;
-        said_ = true;
+        if (reported_) return;
+        reported_ = true;
         std::fprintf(stderr,
                      "herring: rank %d: a call into a library does not return, and its thread does not hear "
                      "the real-time "
@@ -219,7 +219,7 @@ class escapable_calls {
     sigjmp_buf out_{};
     monitor changed_;
     bool ending_ = false;
-    bool said_ = false;
+    bool reported_ = false;
     pthread_t thread_{};
 };
 

@@ -28,10 +28,10 @@ struct sealed_route {
     std::uint64_t generation(std::uint64_t counter) const noexcept { return counter >> generation_bits; }
     /// Layout: direction 0, counter 4. No two messages under one key have the same.
     aes_gcm::nonce nonce(std::uint64_t counter) const noexcept {
-        aes_gcm::nonce made;
-        put(made.data(), static_cast<std::uint32_t>(direction_of(sender, receiver)));
-        put(made.data() + 4, counter);
-        return made;
+        aes_gcm::nonce result;
+        put(result.data(), static_cast<std::uint32_t>(direction_of(sender, receiver)));
+        put(result.data() + 4, counter);
+        return result;
     }
     sealed_beside::buffer beside(std::uint64_t tag, std::uint64_t counter,
                                  std::size_t length) const noexcept {

@@ -34,14 +34,14 @@ struct sealed_beside {
 
     static buffer of(std::uint64_t tag, std::uint64_t counter, std::uint64_t length, int sender, int receiver,
                      std::uint32_t epoch) noexcept {
-        buffer made;
-        put(made.data(), tag);
-        put(made.data() + 8, counter);
-        put(made.data() + 16, length);
-        put(made.data() + 24, static_cast<std::uint32_t>(sender));
-        put(made.data() + 28, static_cast<std::uint32_t>(receiver));
-        put(made.data() + 32, epoch);
-        return made;
+        buffer result;
+        put(result.data(), tag);
+        put(result.data() + 8, counter);
+        put(result.data() + 16, length);
+        put(result.data() + 24, static_cast<std::uint32_t>(sender));
+        put(result.data() + 28, static_cast<std::uint32_t>(receiver));
+        put(result.data() + 32, epoch);
+        return result;
     }
 };
 

@@ -105,18 +105,18 @@ class sealed_set_up {
         word const mine{
             word_of_sealed, random_nonce(),
             ciphertexts::bytes_for(wanted.peers.size() * wanted.sends_per_peer, wanted.largest_message)};
-        gather_result const said = ranks.all_gather(std::as_bytes(std::span(&mine, 1)), wanted.timeout);
-        nonces_ = fixed_array<sealed_nonce>(said.size());
+        gather_result const all = ranks.all_gather(std::as_bytes(std::span(&mine, 1)), wanted.timeout);
+        nonces_ = fixed_array<sealed_nonce>(all.size());
         std::uint64_t most = 0;
         for (std::size_t r = 0; r < nonces_.size(); ++r) {
-            word of{};
-            if (!wire::read_value(std::as_const(said)[r], of) || of.kind != word_of_sealed)
+            word other{};
+            if (!wire::read_value(std::as_const(all)[r], other) || other.kind != word_of_sealed)
                 throw error(
                     errc::mismatch, ranks.rank(), static_cast<int>(r), "construction",
                     "it makes another call than a transport::sealed; let every rank make the same calls "
                     "in the same order");
-            nonces_[r] = of.nonce;
-            most = std::max(most, of.bytes);
+            nonces_[r] = other.nonce;
+            most = std::max(most, other.bytes);
         }
         if (most >= memory_worth_asking_for) check_memory(ranks, static_cast<std::size_t>(mine.bytes));
     }
