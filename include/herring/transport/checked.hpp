@@ -1,4 +1,4 @@
-// herring: decorates a transport with a checksum of every message, so that what was changed on its way is no result.
+// herring: decorates a transport with a checksum of every message: a changed message is an error.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_TRANSPORT_CHECKED_HPP
 #define HERRING_TRANSPORT_CHECKED_HPP
@@ -23,19 +23,21 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// What a message is beside its payload.
+/// The parts of a message beside its payload that the checksum covers.
 struct checked_message {
     std::uint64_t tag = 0;     ///< with its carried bits
-    std::uint64_t counter = 0; ///< of the messages from this sender to this receiver, from 0 on
+    std::uint64_t counter = 0; ///< number among the messages from this sender to this receiver, from 0 on
     int sender = -1;           ///< rank
     int receiver = -1;         ///< rank
 };
 
+/// The envelope of a message: its number and the CRC-32C of the whole message.
+///
+/// Layout: counter 0, crc 8; little-endian.
 struct checked_envelope {
     static constexpr std::size_t bytes = 12;
     using buffer = std::array<std::byte, bytes>;
 
-    // Layout: counter 0, crc 8.
     static buffer of(checked_message const& what, std::span<std::byte const> payload) noexcept {
         buffer result;
         put(result.data(), what.counter);
@@ -81,7 +83,7 @@ struct checked_word {
     static constexpr char const* word = "checked";
 };
 
-/// As a need of the transport, so that a pack says it once.
+/// Demands on the inner transport, as a need of the transport: a pack reports it once.
 template <class Inner> struct checked_needs {
     template <class Pack> struct check {
         static constexpr bool first = !Inner::facts.verifies;
@@ -101,27 +103,29 @@ template <class Inner> struct checked_needs {
 
 namespace HERRING_NAMESPACE::transport {
 
-/// How often `checked` has acted, on this rank.
+/// Numbers of messages that `checked` has handled on this rank.
 struct checked_counts {
     std::uint64_t sent = 0;      ///< messages with a checksum
-    std::uint64_t received = 0;  ///< messages that are as they were sent
-    std::uint64_t repeated = 0;  ///< messages that came once more, and were dropped
-    std::uint64_t corrupted = 0; ///< messages that are not what was sent
+    std::uint64_t received = 0;  ///< messages that came as they were sent
+    std::uint64_t repeated = 0;  ///< messages that came again, and were dropped
+    std::uint64_t corrupted = 0; ///< messages that differ from what was sent
 };
 
-/// Decorates another transport: each message has an envelope with its CRC-32C and its number, which are looked at before it
-/// is reported.
+/// Decorates another transport: each message has an envelope with its number and CRC-32C, which are checked
+/// before the message is reported.
 ///
-/// Checks:   payload, tag with its carried bits, length, number, sender and receiver. TCP's own checksum of 16 bits misses
-///           words that changed places; memory of a switch or a network card is not covered by it.
-/// Facts:    of `Inner`, of host memory only; `verifies`. A message that comes twice is dropped.
-/// Order:    it is the outermost: `checked<chaos<tcp>>`.
-/// Memory:   12 bytes of each message's envelope; a peer some 5 KiB, and 56 bytes a post.
+/// Checks:   payload, tag with its carried bits, length, number, sender and receiver. TCP's own checksum of
+///           16 bits misses words that changed places, and does not cover the memory of a switch or a network
+///           card.
+/// Facts:    those of `Inner`, but host memory only; `verifies`. A repeated message is dropped.
+/// Order:    the outermost decorator: `checked<chaos<tcp>>`.
+/// Memory:   12 bytes of envelope a message; some 5 KiB a peer, and 56 bytes a post.
 /// Threads:  as `Inner`.
-/// Cost:     a pass over the payload at the post and one at its arrival, both in cache; no allocation after construction that
-///           `Inner` does not make. A post that `Inner` refuses is kept, with its checksum, and made at a later poll.
-/// Errors:   of `Inner`. A message that was changed: its sender is `lost`, `errc::corrupted`, with the message's size and tag;
-///           nothing more of that sender is reported.
+/// Cost:     a pass over the payload at the post and one at its arrival, both in cache; no allocation after
+///           construction beside those of `Inner`. A send that `Inner` refuses is kept, with its checksum,
+///           and posted at a later poll.
+/// Errors:   those of `Inner`. The sender of a changed message is `lost` with `errc::corrupted`, and the
+///           message's size and tag; no later message of that sender is reported.
 template <class Inner> class checked {
     using numbers = detail::checked_envelope;
 
@@ -160,7 +164,7 @@ template <class Inner> class checked {
         detail::waiting_send const one{tag, from, token, numbers::of(what, from)};
         ++counts_.sent;
         if (peer.waiting.empty() && pass_on(to, one)) return true;
-        if (from.size() > largest_) { // than was announced: Inner may refuse it every time
+        if (from.size() > largest_) { // more than was announced: Inner may refuse it every time
             --peer.sent;
             --counts_.sent;
             return false;
@@ -186,7 +190,7 @@ template <class Inner> class checked {
     }
 
     void wait(time_point until) noexcept {
-        // What Inner did not take is tried again by poll.
+        // Posts that Inner did not take are tried again by poll.
         if (waiting_ > 0 || receives_.any_waiting())
             until = std::min(until, clock::now() + std::chrono::milliseconds(1));
         inner_.wait(until);
@@ -231,7 +235,7 @@ template <class Inner> class checked {
         return inner_.post_send(to, one.tag, one.envelope, one.from, one.token);
     }
 
-    /// Takes a completion of Inner. Returns how many it reported.
+    /// Handles a completion of Inner. Returns the number of completions reported.
     template <class OnCompletion>
     std::size_t take(completion const& done, OnCompletion& on_completion) noexcept {
         peer_state& peer = of(done.peer);
@@ -253,7 +257,7 @@ template <class Inner> class checked {
         completion reported = done;
         reported.token = posted.token;
         reported.envelope = {};
-        // One that is larger than its receive was cut: the engine sees its size.
+        // A message larger than its receive was cut and is not checked: the engine sees its size.
         if (done.bytes <= posted.into.size()) {
             numbers const envelope(done.envelope);
             bool const same =
@@ -262,7 +266,7 @@ template <class Inner> class checked {
                 same ? peer.received.take(envelope.counter) : detail::counter_is::beyond;
             if (number == detail::counter_is::repeated) {
                 ++counts_.repeated;
-                receives_.repost(inner_, at); // it has taken the receive of another message
+                receives_.repost(inner_, at); // the repeated message used up the receive of another one
                 return 0;
             }
             if (number == detail::counter_is::beyond) {
@@ -309,10 +313,10 @@ template <class Inner> class checked {
 
     Inner inner_;
     int rank_;
-    std::size_t largest_; // message that was announced
+    std::size_t largest_; // announced bytes of a message
     detail::fixed_array<peer_state> peers_;
     detail::posted_receives receives_;
-    std::size_t waiting_ = 0; // sends, of all peers
+    std::size_t waiting_ = 0; // sends to all peers that Inner has not taken
     checked_counts counts_;
 };
 

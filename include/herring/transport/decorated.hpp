@@ -1,4 +1,4 @@
-// herring: the needs of a transport that is decorated.
+// herring: parts that the decorators of transports share: their needs, posted receives, sends that wait.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_TRANSPORT_DECORATED_HPP
 #define HERRING_TRANSPORT_DECORATED_HPP
@@ -17,11 +17,11 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// Receives that are under way below a decorator, each at a place, which is its token there. A message that the decorator drops
-/// has taken one: that is posted again.
+/// Receives that a decorator has posted to its inner transport. Each has a place, which is its token there. A
+/// message that the decorator drops has used up a receive, which is posted again.
 ///
 /// Memory: 56 bytes a place; nothing is allocated after construction.
-/// Cost:   O(1) a call, but `post_again`.
+/// Cost:   O(1) a call, except `post_again`.
 class posted_receives {
   public:
     struct entry {
@@ -39,7 +39,7 @@ class posted_receives {
     bool full() const noexcept { return free_places_ == 0; }
     entry const& operator[](std::size_t place) const noexcept { return all_[place]; }
 
-    /// False: `inner` does not take it, or all places are taken.
+    /// Posts a receive. False: `inner` does not take it, or no place is free.
     template <class Inner>
     bool post(Inner& inner, peer_id from, std::uint64_t tag, std::span<std::byte> into,
               std::uint64_t token) noexcept {
@@ -50,18 +50,18 @@ class posted_receives {
         --free_places_;
         return true;
     }
-    /// Its message has come, or none will.
+    /// Frees a place: its message has come, or none will.
     void release(std::size_t place) noexcept { free_[free_places_++] = place; }
 
-    /// Posts it once more, in the same memory: now, or by `post_again`.
+    /// Posts the receive of a place once more, in the same memory: now, or by `post_again`.
     template <class Inner> void repost(Inner& inner, std::size_t place) noexcept {
         entry const& posted = all_[place];
         if (inner.post_receive(posted.from, posted.tag, posted.into, place)) return;
         again_[waiting_++] = place;
     }
-    /// Whether `inner` has not taken some of them yet.
+    /// True if `inner` has not taken all reposted receives yet.
     bool any_waiting() const noexcept { return waiting_ > 0; }
-    /// Tries those; `is_lost(peer)`: nothing is received from there any more.
+    /// Posts the receives that `inner` has not taken. They are dropped where `is_lost(peer)`.
     template <class Inner, class IsLost>
     HERRING_SETUP void post_again(Inner& inner, IsLost const& is_lost) noexcept {
         std::size_t const count = std::exchange(waiting_, 0);
@@ -77,7 +77,7 @@ class posted_receives {
     std::size_t waiting_ = 0;
 };
 
-/// The needs of the decorated transport, and one more.
+/// The needs of the decorated transport, if it has any, followed by `Need`.
 template <class Inner, class Need> struct needs_and { using type = needs<Need>; };
 template <class Need, class Of> struct appended;
 template <class Need, class... Those> struct appended<Need, needs<Those...>> {
@@ -87,7 +87,7 @@ template <class Inner, class Need>
 requires requires { typename Inner::needs; }
 struct needs_and<Inner, Need> : appended<Need, typename Inner::needs> {};
 
-/// Of one peer, in the order in which they were posted: a ring.
+/// Sends to one peer that the inner transport has not taken, in the order of posting: a ring.
 template <class Entry> class waiting_ring {
   public:
     waiting_ring() = default;
@@ -98,7 +98,7 @@ template <class Entry> class waiting_ring {
     Entry const& front() const noexcept { return ring_[first_ & (ring_.size() - 1)]; }
     void push(Entry const& one) noexcept { ring_[end_++ & (ring_.size() - 1)] = one; }
     void pop() noexcept { ++first_; }
-    /// Returns how many there were.
+    /// Removes all entries. Returns their number.
     std::size_t clear() noexcept {
         std::size_t const count = end_ - first_;
         first_ = end_;

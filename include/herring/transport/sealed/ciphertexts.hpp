@@ -1,4 +1,4 @@
-// herring: memory for sealed messages, a place each while its send is under way; and places of sends that are still to be made.
+// herring: the envelope of a sealed message, and memory for sealed messages while their sends are in flight.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_TRANSPORT_SEALED_CIPHERTEXTS_HPP
 #define HERRING_TRANSPORT_SEALED_CIPHERTEXTS_HPP
@@ -16,7 +16,9 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// Layout: counter 0, tag of AES-GCM 8.
+/// The envelope of a sealed message.
+///
+/// Layout: counter 0, tag of AES-GCM 8; little-endian.
 struct sealed_envelope {
     static constexpr std::size_t bytes = 24;
     using buffer = std::array<std::byte, bytes>;
@@ -26,9 +28,9 @@ struct sealed_envelope {
     static std::byte* tag_of(std::byte* from) noexcept { return from + 8; }
 };
 
-/// What a message is beside its payload, as bytes that its seal covers.
+/// The parts of a message beside its payload, as the bytes that its seal covers.
 ///
-/// Layout: message's tag 0, counter 8, length 16, sender 24, receiver 28, epoch 32.
+/// Layout: tag of the message 0, counter 8, length 16, sender 24, receiver 28, epoch 32; little-endian.
 struct sealed_beside {
     using buffer = std::array<std::byte, 36>;
 
@@ -45,7 +47,7 @@ struct sealed_beside {
     }
 };
 
-/// A message that was sealed: it is posted as it lies there, however often that takes.
+/// A sealed message: it is posted unchanged, also if the inner transport refuses it at first.
 struct sealed_send {
     std::uint64_t tag = 0;
     std::uint64_t token = 0;
@@ -53,7 +55,7 @@ struct sealed_send {
     sealed_envelope::buffer envelope{};
 };
 
-/// Places of one size. The one that was given back last is taken first: it is in cache.
+/// Places of one size for sealed payloads. The place that was returned last is taken first: it is in cache.
 ///
 /// Memory:  bytes_for(places, largest), and 64 bytes a place.
 /// Errors:  construction: `no_resources`.
@@ -79,7 +81,7 @@ class ciphertexts {
     std::span<std::byte> memory() const noexcept { return memory_.bytes(); }
 
   private:
-    /// Whole lines, so that no two places share one.
+    /// Whole cache lines: no two places share one.
     static constexpr std::size_t stride_for(std::size_t largest) noexcept { return round_up(largest, 64); }
 
     std::size_t stride_ = 0;
