@@ -1,4 +1,4 @@
-// herring: an event loop of the program, in which a rank sleeps in place of a system call of its own.
+// herring: the sleep of transport::tcp: in ppoll with an eventfd, or in an event loop of the program.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_TRANSPORT_TCP_SLEEP_HPP
 #define HERRING_TRANSPORT_TCP_SLEEP_HPP
@@ -18,12 +18,12 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// An eventfd, the last of the descriptors that `sleep` waits for.
+/// A sleep on descriptors that another thread can end, by an eventfd.
 ///
 /// Threads: `wake` from any; all else one at a time.
 class tcp_waker {
   public:
-    /// Not `needed`: without a descriptor, for whoever sleeps elsewhere.
+    /// Opens the eventfd if `needed`: a transport that sleeps in a loop of the program has none.
     ///
     /// Errors: `no_resources`.
     HERRING_SETUP tcp_waker(bool needed, int rank) {
@@ -32,20 +32,21 @@ class tcp_waker {
 
     int descriptor() const noexcept { return event_.descriptor(); }
 
-    /// Ends `sleep`, or the next one.
+    /// Ends `sleep`, or the next `sleep`.
     void wake() noexcept {
         if (waking_.exchange(true)) return; // a wake-up is pending
         event_.raise();
     }
 
-    /// Sleeps until one of `polled` has an event or `until`. The last of `polled` is this waker's.
+    /// Sleeps until a descriptor of `polled` has an event, or until `until`. The last of `polled` is
+    /// `descriptor()`.
     void sleep(std::span<pollfd> polled, time_point until) noexcept {
         auto const left = until - clock::now();
         if (left <= left.zero()) return;
         timespec const most = timespec_of(left);
         if (::ppoll(polled.data(), polled.size(), &most, nullptr) <= 0 || polled.back().revents == 0) return;
         (void)event_.lower();
-        // After the read: what a thread wrote before it found the flag set is seen when this returns.
+        // After the read: writes of a thread that found the flag set are visible when this returns.
         (void)waking_.exchange(false);
     }
 
@@ -54,21 +55,23 @@ class tcp_waker {
     std::atomic<bool> waking_{false};
 };
 
-/// What a transport asks of the loop, by pointers to functions: a program without such a loop does not compile its code.
-/// They are called to sleep, to wake, when a connection is lost and at the end, never where bytes move.
+/// An event loop of the program in which a rank sleeps. It is called through pointers, so that a program
+/// without such a loop does not compile its code: to sleep, to wake, when a connection ends, and at the end;
+/// never where bytes move.
 struct outer_loop {
-    /// The loop may wait for this descriptor, which stays the transport's. Throws `error` of `rank`.
+    /// Adds a descriptor, which the transport owns, at place `at`. Throws `error` of `rank`.
     void (*watch)(outer_loop&, std::size_t at, int descriptor, int rank);
-    /// Runs the loop until a descriptor has a wanted event (negative descriptors: none), or until another handler ran.
+    /// Runs the loop until a descriptor has a wanted event (negative descriptors: none), a handler ran, or
+    /// `until`.
     void (*sleep)(outer_loop&, std::span<pollfd const> wanted, time_point until) noexcept;
     /// Ends `sleep`, from any thread.
     void (*wake)(outer_loop&) noexcept;
-    /// Called before the descriptor is closed.
+    /// Removes the descriptor at place `at`, before it is closed.
     void (*forget)(outer_loop&, std::size_t at) noexcept;
-    /// Removes all that refers to the transport, and deletes this object; the program's loop stays.
+    /// Removes everything of the transport from the program's loop, and deletes this object.
     void (*end)(outer_loop*) noexcept;
 
-    std::exception_ptr thrown{}; ///< by a handler of the program; valid when `threw` is set
+    std::exception_ptr thrown{}; ///< by a handler of the program; valid if `threw` is set
     std::atomic<bool> threw{false};
 };
 struct end_of_loop {
@@ -76,7 +79,7 @@ struct end_of_loop {
 };
 using loop_handle = std::unique_ptr<outer_loop, end_of_loop>;
 
-/// Specialised by the header of each kind of loop: `known` is true, and `make(loop, descriptors)` returns a loop_handle.
+/// Specialised for each kind of loop: `known` is true, and `make(loop, descriptors)` returns a loop_handle.
 template <class Loop> struct outer_loop_in { static constexpr bool known = false; };
 template <class Loop> loop_handle outer_loop_of(Loop& loop, std::size_t descriptors) {
     using kind = outer_loop_in<Loop>;
