@@ -36,9 +36,9 @@ namespace HERRING_NAMESPACE::detail {
 ///           works. The lower rank sends first, so that a pair does not make two connections at once.
 /// Goodbye:  from a rank that leaves, with the number of messages that it has sent. The receiver waits for
 ///           those, in any order; then it reports that rank as lost.
-/// Proof:    each note has an HMAC, under a key of the pair and of this construction: of both ranks' nonces,
-///           which came over the control connections. What was recorded of another transport or job is no
-///           note; nor is what comes back.
+/// Proof:    each note has an HMAC, under a key of the pair and of this construction, derived from both
+///           ranks' nonces, which came over the control connections. A note recorded from another transport
+///           or job does not verify, nor does a note that is reflected to its sender.
 /// Cost:     two receives a peer, posted once; one branch a poll while no rank leaves.
 /// Errors:   `unreachable` and `timeout` at construction, naming the peer; later the peer is lost.
 class ofi_handshake {
