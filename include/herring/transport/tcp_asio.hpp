@@ -1,5 +1,5 @@
-// herring: lets transport::tcp sleep in a boost::asio::io_context of the program, whose handlers go on
-// meanwhile. SPDX-License-Identifier: Apache-2.0
+// herring: lets transport::tcp sleep in a boost::asio::io_context of the program.
+// SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_TRANSPORT_TCP_ASIO_HPP
 #define HERRING_TRANSPORT_TCP_ASIO_HPP
 

@@ -1,5 +1,5 @@
-// herring: the schedule of transport::chaos: random numbers from a seed that all ranks share, and the faults
-// drawn from it. SPDX-License-Identifier: Apache-2.0
+// herring: the schedule of transport::chaos: a seed that all ranks share, and the faults drawn from it.
+// SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_TRANSPORT_CHAOS_SCHEDULE_HPP
 #define HERRING_TRANSPORT_CHAOS_SCHEDULE_HPP
 

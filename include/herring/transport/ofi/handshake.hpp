@@ -1,5 +1,5 @@
-// herring: hello and goodbye over libfabric: ranks show that they are connected, and announce that they
-// leave. SPDX-License-Identifier: Apache-2.0
+// herring: hello and goodbye over libfabric: ranks show that they are connected, and that they leave.
+// SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_TRANSPORT_OFI_HANDSHAKE_HPP
 #define HERRING_TRANSPORT_OFI_HANDSHAKE_HPP
 
@@ -146,21 +146,21 @@ class ofi_handshake {
         std::uint32_t what = nothing; ///< `nothing` is 0: a message that is too short is no hello
         std::uint32_t rank = 0;
         std::uint64_t messages = 0; ///< of a goodbye: sent and complete
-        sha256_digest proof{};      ///< of what is before
+        sha256_digest proof{};      ///< of the fields above
     };
     struct notes {
         note hello, goodbye, out;
     };
     struct state {
         secret_key key{};            // of the proofs, both ways
-        bool greeted = false;        // its hello is received
+        bool greeted = false;        // the peer's hello is received
         bool greeting = false;       // this rank's hello is posted
-        bool leaving = false;        // its goodbye is received
+        bool leaving = false;        // the peer's goodbye is received
         bool parting = false;        // this rank's goodbye is posted
         bool writing = false;        // a note is in flight
-        int expected = 0;            // receives of notes that are posted
-        std::uint64_t announced = 0; // by its goodbye
-        // While it leaves: messages that have moved, and for how long none did.
+        int expected = 0;            // posted receives of notes
+        std::uint64_t announced = 0; // messages, by the peer's goodbye
+        // While the peer leaves: messages that have moved, time of the last look, time without movement.
         std::uint64_t moved = 0;
         time_point looked{};
         clock::duration still{};
@@ -171,7 +171,7 @@ class ofi_handshake {
         return posts_[posts_a_peer * channel_.place(p) + static_cast<std::size_t>(what - ofi_post::hello)];
     }
 
-    /// Makes the key of each pair, for this construction.
+    /// Derives the key of each pair, for this construction.
     HERRING_SETUP void agree_on_keys(time_point deadline) {
         auto const mine = random_nonce();
         auto const all = ranks_.all_gather(
@@ -189,7 +189,8 @@ class ofi_handshake {
             ranks_.derive_key(of(p).key.bytes(), "herring ofi notes 1", p.rank, both);
         }
     }
-    /// The sender's rank is in the note, so no note of one end is one of the other.
+    /// Returns the proof of a note. It covers the sender's rank, so a note of one end is never valid from the
+    /// other.
     HERRING_SETUP static sha256_digest prove(secret_key const& key, note const& said) noexcept {
         std::array<std::byte, 24> bytes{};
         put(bytes.data(), said.job);

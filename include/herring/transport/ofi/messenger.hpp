@@ -226,7 +226,6 @@ class ofi_messenger {
     }
 
     // ---- posts and completions
-    // ------------------------------------------------------------------------------------
 
     void bind(ofi_post& o, ofi_post::kind what, ofi_peer const& p, std::size_t bytes,
               std::uint64_t token) noexcept {
@@ -389,7 +388,6 @@ class ofi_messenger {
     }
 
     // ---- errors
-    // ---------------------------------------------------------------------------------------------------
 
     /// Handles an error of fi_cq_read. False: there is nothing more to read now.
     HERRING_SETUP bool read_error(long why) noexcept {

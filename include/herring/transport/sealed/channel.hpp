@@ -1,5 +1,5 @@
-// herring: the two ends of one direction of a sealed pair: the sealer, and the opener, which opens a message
-// once. SPDX-License-Identifier: Apache-2.0
+// herring: both ends of one direction of a sealed pair: the sealer, and the opener.
+// SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_TRANSPORT_SEALED_CHANNEL_HPP
 #define HERRING_TRANSPORT_SEALED_CHANNEL_HPP
 
