@@ -19,7 +19,7 @@ enum class counter_is : std::uint8_t {
     beyond ///< messages were lost: more are missing than can be in flight. Not to be used afterwards
 };
 
-/// The counters that came from a sender, who counts its messages from 0 on without a gap. Messages come in
+/// The counters that came from a sender, which counts its messages from 0 on without a gap. Messages come in
 /// any order.
 ///
 /// A bitmap has the latest counters, four times as many as receives can be posted. Earlier counters that have
@@ -91,8 +91,8 @@ class received_counters {
     std::uint64_t next_ = 0;    // one more than the latest
     std::uint64_t window_ = 64; // a power of two
     fixed_array<std::uint64_t> bits_;
-    fixed_array<std::uint64_t>
-        missing_; // the first `listed_`: counters below next_ - window_ that have not come
+    // The first `listed_`: counters below next_ - window_ that have not come.
+    fixed_array<std::uint64_t> missing_;
     std::size_t listed_ = 0;
 };
 

@@ -17,14 +17,13 @@ namespace HERRING_NAMESPACE::detail {
 
 /// The header of a frame. The envelope follows the header, and the payload the envelope.
 struct frame {
-    std::uint64_t job = 0;   ///< of the world; frames of another job are dropped
-    std::uint32_t epoch = 0; ///< of the membership; always 0
-    std::uint32_t incarnation =
-        0;                      ///< of the sender, as in its hello; frames of another incarnation are dropped
-    std::uint64_t tag = 0;      ///< of the message
-    std::uint64_t length = 0;   ///< payload bytes
-    std::uint32_t source = 0;   ///< sender's rank
-    std::uint32_t envelope = 0; ///< bytes of the envelope
+    std::uint64_t job = 0;         ///< of the world; frames of another job are dropped
+    std::uint32_t epoch = 0;       ///< of the membership; always 0
+    std::uint32_t incarnation = 0; ///< of the sender, as in its hello; other frames are dropped
+    std::uint64_t tag = 0;         ///< of the message
+    std::uint64_t length = 0;      ///< payload bytes
+    std::uint32_t source = 0;      ///< sender's rank
+    std::uint32_t envelope = 0;    ///< bytes of the envelope
 };
 
 inline constexpr std::size_t frame_bytes = 48;

@@ -184,8 +184,8 @@ class tcp_inbox {
 
     template <class Take>
     [[gnu::noinline]] std::size_t hand_out_early(drain_buffer<completion>& done, Take& take) noexcept {
-        std::list<tcp_unexpected>
-            reported; // freed at the end; `taken_` may grow meanwhile, for the functor may post
+        // Freed at the end; `taken_` may grow meanwhile, for the functor may post.
+        std::list<tcp_unexpected> reported;
         reported.swap(taken_);
         return done.hand_out(take);
     }
