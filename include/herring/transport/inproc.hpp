@@ -37,10 +37,11 @@ class inproc {
     static constexpr char const* name = "inproc";
     static constexpr transport_facts facts{
         .keeps_order = true,
-        .abandons = true,
+        .abandons = true, // a peer's thread reads and writes posted memory
         .envelope_bytes = detail::most_envelope_bytes,
         .tuning = {.chunk_bytes = 64 << 10, .window_bytes = 256 << 10, .one_hop_bytes = 16 << 10}};
 
+    /// Enters the fabric. Blocks until all ranks have entered, for `needs.timeout` at most.
     inproc(world& ranks, transport_needs const& needs)
         : rank_(ranks.rank()), peers_(needs.peers.begin(), needs.peers.end()) {
         if (peers_.empty()) return;
@@ -132,6 +133,7 @@ class inproc {
         mine.woken = false;
     }
 
+    /// Ends `wait`, or the next `wait`, from any thread.
     void wake() noexcept {
         if (fabric_ == nullptr) return;
         std::lock_guard const lock(fabric_->guard);
@@ -146,7 +148,9 @@ class inproc {
         withdraw();
     }
 
+    /// Does nothing: threads of one process reach all memory.
     void register_memory(std::span<std::byte>) noexcept {}
+    /// Returns the only reason for which a peer is lost.
     char const* describe(peer_id) const noexcept { return "its end of inproc was destroyed"; }
 
   private:

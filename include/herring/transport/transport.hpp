@@ -239,8 +239,8 @@ concept describes = requires(Transport const& t, peer_id peer) {
 ///   - A receive may be larger than its message, never smaller.
 /// - `poll(on_completion)`: moves bytes, reports completions, returns their number; calls no code but the
 ///   functor, which may post.
-/// - `wait(until)`: sleeps until `poll` would report a completion, until the time, or until `wake()`, which
-///   another thread may call.
+/// - `wait(until)`: sleeps until `poll` can make progress, until the time, or until `wake()`, which another
+///   thread may call.
 /// - `register_memory(bytes)`: called at construction, once for every region that posts will use. With
 ///   `facts.device_memory` also `register_device_memory(bytes, device)`, once for every region of a device.
 /// - `describe(peer)`: the reason why a peer is lost; the text is valid as long as the transport.
