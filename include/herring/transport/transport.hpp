@@ -236,7 +236,8 @@ concept describes = requires(Transport const& t, peer_id peer) {
 ///   construction is taken in the end, also if no earlier post completes.
 ///   - A message goes to the receive of the same peer and tag, compared without `carried_bits`. Two receives
 ///     posted at once with one tag match in any order.
-///   - A receive may be larger than its message, never smaller.
+///   - A receive may be larger than its message. One that is smaller is an error of the program: its
+///     completion has the message's true size, and no byte is written past its end; or the peer is `lost`.
 /// - `poll(on_completion)`: moves bytes, reports completions, returns their number; calls no code but the
 ///   functor, which may post.
 /// - `wait(until)`: sleeps until `poll` can make progress, until the time, or until `wake()`, which another
