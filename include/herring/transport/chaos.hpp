@@ -1,15 +1,13 @@
-// herring: decorates a transport with delays, reordering, refusals and faults, repeatable by a seed; for tests.
+// herring: decorates a transport with delays, reordering, refusals and faults from a seed; for tests.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_TRANSPORT_CHAOS_HPP
 #define HERRING_TRANSPORT_CHAOS_HPP
 
 #include "herring/base/config.hpp"
 #include "herring/base/fixed_array.hpp"
-#include "herring/transport/chaos/random.hpp"
 #include "herring/transport/chaos/schedule.hpp"
 #include "herring/transport/chaos/tuning.hpp"
 #include "herring/transport/decorated.hpp"
-#include "herring/transport/decorated/posted_receives.hpp"
 #include "herring/transport/inproc.hpp"
 #include "herring/transport/transport.hpp"
 
@@ -29,23 +27,25 @@ namespace HERRING_NAMESPACE::transport {
 
 /// Decorates another transport, for tests of engines and of transports.
 ///
-/// Late:     sends are posted, and completions reported, some polls later and in any order; a post may return false.
-///           The concept allows that, so whatever runs over `Inner` must give the same results over this.
-/// Destroys: on request: flips a bit of a received message or of its envelope; silences a rank; cuts a link. A flipped bit ends in a wrong
-///           result, in silence: Herring checks headers (`tcp`), sizes and fingerprints, not the elements.
-/// Repeats:  on request: sends a message once more, from a copy of its own, some polls later. What is above has to drop it, as
-///           `checked` does; it may take a receive that was posted for a later message with its tag. One that no receive asks
-///           for stays where early messages do.
-/// Seed:     the constructor's argument, else `Tuning.seed`, else HERRING_CHAOS_SEED, else rank 0 draws one for all.
-///           What happens is a function of the seed, the rank and the sequence of its posts, polls and completions; no
-///           clock is read. So one thread that drives all ranks over `inproc` repeats a run exactly; ranks that run
-///           by themselves have the same schedule, and meet it in another order. `seed()` returns it, `trace()` is a
-///           hash of all that was done.
-/// Facts:    of `Inner`; keeps no order. Envelopes are those of `Inner`.
+/// Late:     sends are posted, and completions reported, some polls later and in any order; a post may return
+///           false. The concept allows all that, so a program must have the same results over `chaos<Inner>`
+///           as over `Inner`.
+/// Destroys: on request: flips a bit of a received message or of its envelope; silences a rank; cuts a link.
+///           A flipped bit ends in a wrong result without an error: Herring checks headers (`tcp`), sizes and
+///           fingerprints, not elements.
+/// Repeats:  on request: sends a message again, from a copy, some polls later. The layer above has to drop
+///           it, as `checked` does; it may use up a receive that was posted for a later message with its tag.
+///           A repeated message without a receive stays in the buffer of early messages.
+/// Seed:     the constructor's argument, else `Tuning.seed`, else HERRING_CHAOS_SEED, else rank 0 draws one
+///           for all. All that happens is a function of the seed, the rank and the sequence of its posts,
+///           polls and completions; no clock is read. So one thread that drives all ranks over `inproc`
+///           repeats a run exactly; independent ranks have the same schedule, but meet it in another order.
+///           `seed()` returns the seed; `trace()` returns a hash of all actions.
+/// Facts:    those of `Inner`, envelopes included; keeps no order.
 /// Threads:  as `Inner`.
-/// Cost:     O(1) a post and a completion, and a pass over what is late at every poll; no allocation after construction
-///           that `Inner` does not make. `wait` sleeps only while nothing is late.
-/// Errors:   of `Inner`; `bad_argument` when HERRING_CHAOS_SEED is not a number.
+/// Cost:     O(1) a post and a completion, and a pass over all late posts and completions at every poll; no
+///           allocation after construction beside those of `Inner`. `wait` sleeps only while nothing is late.
+/// Errors:   those of `Inner`; `bad_argument` when HERRING_CHAOS_SEED is not a number.
 template <transport_policy Inner, chaos_tuning Tuning = chaos_tuning{}> class chaos {
   public:
     using axis = axes::transport;
@@ -54,7 +54,7 @@ template <transport_policy Inner, chaos_tuning Tuning = chaos_tuning{}> class ch
     static constexpr transport_facts facts = [] {
         transport_facts changed = Inner::facts;
         changed.keeps_order = false;
-        changed.device_memory = changed.device_memory && Tuning.flip_per_1000 == 0; // the host turns the bit
+        changed.device_memory = changed.device_memory && Tuning.flip_per_1000 == 0; // the host flips the bit
         changed.abandons = true;
         return changed;
     }();
@@ -110,7 +110,8 @@ template <transport_policy Inner, chaos_tuning Tuning = chaos_tuning{}> class ch
         return stopped_ ? 0 : report(on_completion);
     }
 
-    /// Returns at once while something is late or was refused: that is due after some polls, not at a time.
+    /// Returns at once while anything is late or was refused: that becomes due after some polls, not at a
+    /// time.
     void wait(time_point until) noexcept {
         if (!stopped_ && (refused_ || held_.size() > 0 || sets_out_later())) {
             ::sched_yield();
@@ -128,7 +129,7 @@ template <transport_policy Inner, chaos_tuning Tuning = chaos_tuning{}> class ch
     auto take_exception() noexcept requires(facts.runs_handlers) { return inner_.take_exception(); }
     bool runs_handlers() const noexcept requires(facts.runs_handlers) { return inner_.runs_handlers(); }
 
-    /// Withdraws all posts, late or not.
+    /// Withdraws all posts, also late ones.
     void abandon() noexcept {
         late_.clear();
         held_.clear();
@@ -140,15 +141,15 @@ template <transport_policy Inner, chaos_tuning Tuning = chaos_tuning{}> class ch
         inner_.register_device_memory(memory, device);
     }
 
-    /// Why a peer was lost, and the seed.
+    /// Returns the reason why a peer was lost, with the seed.
     char const* describe(peer_id peer) const noexcept {
         char const* const mine = links_[peer.place()].reason;
         return mine[0] != 0 ? mine : inner_.describe(peer);
     }
 
-    /// The seed that repeats the schedule, the same on every rank; 0 without peers.
+    /// Returns the seed that repeats the schedule, the same on every rank; 0 without peers.
     std::uint64_t seed() const noexcept { return seed_; }
-    /// A hash of all that was done on this rank so far.
+    /// Returns a hash of all actions on this rank so far.
     std::uint64_t trace() const noexcept { return trace_; }
     chaos_counts const& counts() const noexcept { return counts_; }
     Inner& inner() noexcept { return inner_; }
@@ -172,7 +173,7 @@ template <transport_policy Inner, chaos_tuning Tuning = chaos_tuning{}> class ch
     struct peer_link {
         peer_id peer{};
         std::uint64_t sends = 0;
-        std::uint64_t cut_at = detail::chaos_schedule::never; // sends
+        std::uint64_t cut_at = detail::chaos_schedule::never; // number of sends
         std::size_t held = 0;                                 // completions that are not reported yet
         bool is_cut = false;
         bool is_lost = false; // by Inner
@@ -183,7 +184,7 @@ template <transport_policy Inner, chaos_tuning Tuning = chaos_tuning{}> class ch
         std::uint64_t tag = 0;
         std::span<std::byte const> from{};
         std::uint64_t token = 0;
-        std::uint64_t due = 0; // poll
+        std::uint64_t due = 0; // number of polls
         detail::kept_envelope envelope{};
         bool is_copy = false;
     };
@@ -235,7 +236,7 @@ template <transport_policy Inner, chaos_tuning Tuning = chaos_tuning{}> class ch
         ++counts_.refused;
         return refused_ = true;
     }
-    /// Returns false, for posts that end with it.
+    /// Adds an action to the hash. Returns false, as the result of a refused post.
     bool note(did what, peer_id peer, std::uint64_t more) noexcept {
         trace_ = detail::draws::mixed(trace_ ^ (static_cast<std::uint64_t>(what) << 56) ^
                                       (static_cast<std::uint64_t>(peer.value) << 32) ^ polls_) +
@@ -252,10 +253,10 @@ template <transport_policy Inner, chaos_tuning Tuning = chaos_tuning{}> class ch
     bool send(late_send one) noexcept {
         peer_link& to = of(one.peer);
         ++counts_.posts;
-        if (stopped_) return true; // as a network takes messages that nobody will read
+        if (stopped_) return true; // as a network takes messages that will never be read
         if (to.is_cut || one.from.size() > facts.max_message || refuses())
             return note(did::refuse, one.peer, one.tag);
-        // A message that is larger than announced, or to a lost peer, is left to Inner.
+        // Inner judges a message that is larger than announced, or to a lost peer.
         bool const lags = !Tuning.reorder && late_.size() > 0;
         bool const may = one.from.size() <= largest_ && !late_.full() && !to.is_lost;
         if (may && (random_.chance(Tuning.delay_per_1000) || lags)) {
@@ -274,7 +275,7 @@ template <transport_policy Inner, chaos_tuning Tuning = chaos_tuning{}> class ch
     }
     bool pass_on(late_send const& one) noexcept {
         if constexpr (repeats) {
-            // By a place, so that no token of the program looks like that of a copy.
+            // The token is a place, so that no token of the program equals that of a copy.
             if (one.is_copy) return post(one, one.token);
             if (free_places_ == 0) return false;
             std::size_t const at = places_[free_places_ - 1];
@@ -291,7 +292,8 @@ template <transport_policy Inner, chaos_tuning Tuning = chaos_tuning{}> class ch
                 return inner_.post_send(one.peer, one.tag, one.envelope.view(), one.from, token);
         return inner_.post_send(one.peer, one.tag, one.from, token);
     }
-    /// Has a message that Inner has sent posted once more, from a copy: its own memory is the program's after this.
+    /// Repeats a message that Inner has sent, by chance, from a copy: its memory is the program's again after
+    /// this.
     void repeat(late_send one) noexcept {
         peer_link const& to = of(one.peer);
         if (stopped_ || to.is_cut || to.is_lost || one.from.size() > largest_ || late_.full()) return;
@@ -309,7 +311,7 @@ template <transport_policy Inner, chaos_tuning Tuning = chaos_tuning{}> class ch
         ++counts_.duplicated;
         note(did::duplicate, one.peer, one.tag);
     }
-    /// Whether a send was the program's, which gets its token back.
+    /// True if the send was the program's, whose token is restored; false if it was of a copy.
     bool take_sent(completion& done) noexcept {
         auto const at = done.token;
         if (at < most_copies) return copies_taken_ &= ~(1u << at), false;
@@ -334,7 +336,7 @@ template <transport_policy Inner, chaos_tuning Tuning = chaos_tuning{}> class ch
     /// Posts the sends that are due.
     void set_out() noexcept {
         if (Tuning.reorder) late_.shuffle(random_);
-        bool more = true; // without reorder: up to the first that stays
+        bool more = true; // without reorder: up to the first send that stays
         late_.keep_if([&](late_send const& one) noexcept {
             bool const goes = more && one.due <= polls_ && pass_on(one);
             more = more && (goes || Tuning.reorder);
@@ -343,7 +345,7 @@ template <transport_policy Inner, chaos_tuning Tuning = chaos_tuning{}> class ch
         });
     }
 
-    /// Takes a completion of Inner.
+    /// Holds a completion of Inner until it is reported.
     void take(completion done) noexcept {
         peer_link& with = of(done.peer);
         detail::kept_envelope envelope(done.envelope);
@@ -371,7 +373,7 @@ template <transport_policy Inner, chaos_tuning Tuning = chaos_tuning{}> class ch
         note(did::hold, done.peer, done.tag);
     }
 
-    /// A bit of the payload, or of the envelope.
+    /// Flips a bit of the payload or of the envelope, by chance.
     void flip(completion const& done, std::span<std::byte> into, detail::kept_envelope& envelope) noexcept {
         std::size_t const bytes = std::min(done.bytes, into.size());
         if (bytes + envelope.size == 0 || !random_.chance(Tuning.flip_per_1000)) return;
@@ -386,7 +388,7 @@ template <transport_policy Inner, chaos_tuning Tuning = chaos_tuning{}> class ch
         bool more = true;
         held_.keep_if([&](held_completion const& one) noexcept {
             more = more && (Tuning.reorder || one.due <= polls_);
-            // The loss of a peer is reported after all that it has sent.
+            // The loss of a peer is reported after all messages from it.
             bool const due = more && one.due <= polls_ &&
                              (one.what.what != completion::lost || of(one.what.peer).held == 0);
             if (due) due_.push(one);
@@ -432,7 +434,7 @@ template <transport_policy Inner, chaos_tuning Tuning = chaos_tuning{}> class ch
     }
 
     detail::fixed_array<std::byte> copies_; // outlive inner_, which may read them
-    std::uint32_t copies_taken_ = 0;        // bit i: the i-th is in use
+    std::uint32_t copies_taken_ = 0;        // bit i: copy i is in use
     Inner inner_;
     std::size_t largest_;
     detail::fixed_array<peer_link> links_;
@@ -441,12 +443,12 @@ template <transport_policy Inner, chaos_tuning Tuning = chaos_tuning{}> class ch
     std::uint64_t trace_ = 0;
     std::uint64_t polls_ = 0;
     std::uint64_t sent_ = 0;
-    std::uint64_t stop_at_ = detail::chaos_schedule::never; // sends
+    std::uint64_t stop_at_ = detail::chaos_schedule::never; // number of sends
     bool stopped_ = false;
-    bool refused_ = false; // something since the last poll
+    bool refused_ = false; // a post, since the last poll
 
     detail::posted_receives receives_;
-    detail::fixed_array<late_send> sends_;    // that Inner has, where some are repeated
+    detail::fixed_array<late_send> sends_; // in flight in Inner, by place; only where messages are repeated
     detail::fixed_array<std::size_t> places_; // the first free_places_: places without a send
     std::size_t free_places_ = 0;
     detail::shuffle_buffer<late_send> late_; // not posted to Inner yet

@@ -1,20 +1,19 @@
-// herring: decorates a transport with a checksum of every message, so that what was changed on its way is no result.
+// herring: decorates a transport with a checksum of every message: a changed message is an error.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_TRANSPORT_CHECKED_HPP
 #define HERRING_TRANSPORT_CHECKED_HPP
 
 #include "herring/base/config.hpp"
+#include "herring/base/crc32c.hpp"
 #include "herring/base/fixed_array.hpp"
+#include "herring/base/little_endian.hpp"
 #include "herring/policy/names.hpp"
-#include "herring/transport/checked/envelope.hpp"
-#include "herring/transport/checked/needs.hpp"
-#include "herring/transport/checked/waiting_sends.hpp"
 #include "herring/transport/decorated.hpp"
-#include "herring/transport/decorated/posted_receives.hpp"
 #include "herring/transport/received_counters.hpp"
 #include "herring/transport/transport.hpp"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -22,29 +21,111 @@
 #include <span>
 #include <utility>
 
-namespace HERRING_NAMESPACE::transport {
+namespace HERRING_NAMESPACE::detail {
 
-/// How often `checked` has acted, on this rank.
-struct checked_counts {
-    std::uint64_t sent = 0;      ///< messages with a checksum
-    std::uint64_t received = 0;  ///< messages that are as they were sent
-    std::uint64_t repeated = 0;  ///< messages that came once more, and were dropped
-    std::uint64_t corrupted = 0; ///< messages that are not what was sent
+/// The parts of a message beside its payload that the checksum covers.
+struct checked_message {
+    std::uint64_t tag = 0;     ///< with its carried bits
+    std::uint64_t counter = 0; ///< number among the messages from this sender to this receiver, from 0 on
+    int sender = -1;           ///< rank
+    int receiver = -1;         ///< rank
 };
 
-/// Decorates another transport: each message has an envelope with its CRC-32C and its number, which are looked at before it
-/// is reported.
+/// The envelope of a message: its number and the CRC-32C of the whole message.
 ///
-/// Checks:   payload, tag with its carried bits, length, number, sender and receiver. TCP's own checksum of 16 bits misses
-///           words that changed places; memory of a switch or a network card is not covered by it.
-/// Facts:    of `Inner`, of host memory only; `verifies`. A message that comes twice is dropped.
-/// Order:    it is the outermost: `checked<chaos<tcp>>`.
-/// Memory:   12 bytes of each message's envelope; a peer some 5 KiB, and 56 bytes a post.
+/// Layout: counter 0, crc 8; little-endian.
+struct checked_envelope {
+    static constexpr std::size_t bytes = 12;
+    using buffer = std::array<std::byte, bytes>;
+
+    static buffer of(checked_message const& what, std::span<std::byte const> payload) noexcept {
+        buffer result;
+        put(result.data(), what.counter);
+        put(result.data() + 8, crc_of(what, payload));
+        return result;
+    }
+
+    explicit checked_envelope(std::span<std::byte const> from) noexcept : whole_(from.size() == bytes) {
+        if (!whole_) return;
+        counter = get<std::uint64_t>(from.data());
+        crc_ = get<std::uint32_t>(from.data() + 8);
+    }
+    /// True if the message is the one that this envelope was computed for.
+    bool is_of(checked_message const& what, std::span<std::byte const> payload) const noexcept {
+        return whole_ && crc_of(what, payload) == crc_;
+    }
+
+    std::uint64_t counter = 0;
+
+  private:
+    static std::uint32_t crc_of(checked_message const& what, std::span<std::byte const> payload) noexcept {
+        std::array<std::byte, 32> rest;
+        put(rest.data(), what.tag);
+        put(rest.data() + 8, what.counter);
+        put(rest.data() + 16, std::uint64_t{payload.size()});
+        put(rest.data() + 24, static_cast<std::uint32_t>(what.sender));
+        put(rest.data() + 28, static_cast<std::uint32_t>(what.receiver));
+        return crc32c(rest, crc32c(payload));
+    }
+
+    std::uint32_t crc_ = 0;
+    bool whole_;
+};
+
+struct waiting_send {
+    std::uint64_t tag = 0;
+    std::span<std::byte const> from{};
+    std::uint64_t token = 0;
+    checked_envelope::buffer envelope{};
+};
+
+struct checked_word {
+    static constexpr char const* word = "checked";
+};
+
+/// Demands on the inner transport, as a need of the transport: a pack reports it once.
+template <class Inner> struct checked_needs {
+    template <class Pack> struct check {
+        static constexpr bool first = !Inner::facts.verifies;
+        static constexpr bool carried = Inner::facts.envelope_bytes >= checked_envelope::bytes;
+        static constexpr bool value = first && carried;
+        static_assert(first,
+                      "[HRG-T21] transport: checked stands around a transport that verifies messages already "
+                      "(its facts.verifies is true); a common slip is checked<checked<...>>; name it once");
+        static_assert(!first || carried,
+                      "[HRG-T22] transport: checked needs a transport that carries an envelope of 12 bytes "
+                      "(facts.envelope_bytes); a common slip is checked around a transport of one's own; "
+                      "give that a post_send with an envelope, or name checked<tcp>");
+    };
+};
+
+} // namespace HERRING_NAMESPACE::detail
+
+namespace HERRING_NAMESPACE::transport {
+
+/// Numbers of messages that `checked` has handled on this rank.
+struct checked_counts {
+    std::uint64_t sent = 0;      ///< messages with a checksum
+    std::uint64_t received = 0;  ///< messages that came as they were sent
+    std::uint64_t repeated = 0;  ///< messages that came again, and were dropped
+    std::uint64_t corrupted = 0; ///< messages that differ from what was sent
+};
+
+/// Decorates another transport: each message has an envelope with its number and CRC-32C, which are checked
+/// before the message is reported.
+///
+/// Checks:   payload, tag with its carried bits, length, number, sender and receiver. TCP's own checksum of
+///           16 bits misses words that changed places, and does not cover the memory of a switch or a network
+///           card.
+/// Facts:    those of `Inner`, but host memory only; `verifies`. A repeated message is dropped.
+/// Order:    the outermost decorator: `checked<chaos<tcp>>`.
+/// Memory:   12 bytes of envelope a message; some 5 KiB a peer, and 56 bytes a post.
 /// Threads:  as `Inner`.
-/// Cost:     a pass over the payload at the post and one at its arrival, both in cache; no allocation after construction that
-///           `Inner` does not make. A post that `Inner` refuses is kept, with its checksum, and made at a later poll.
-/// Errors:   of `Inner`. A message that was changed: its sender is `lost`, `errc::corrupted`, with the message's size and tag;
-///           nothing more of that sender is reported.
+/// Cost:     a pass over the payload at the post and one at its arrival, both in cache; no allocation after
+///           construction beside those of `Inner`. A send that `Inner` refuses is kept, with its checksum,
+///           and posted at a later poll.
+/// Errors:   those of `Inner`. The sender of a changed message is `lost` with `errc::corrupted`, and the
+///           message's size and tag; no later message of that sender is reported.
 template <class Inner> class checked {
     using numbers = detail::checked_envelope;
 
@@ -69,7 +150,7 @@ template <class Inner> class checked {
         for (std::size_t i = 0; i < peers_.size(); ++i) {
             peers_[i].rank = wanted.peers[i];
             peers_[i].received = detail::received_counters(wanted.receives_per_peer);
-            peers_[i].waiting = detail::waiting_sends(wanted.sends_per_peer);
+            peers_[i].waiting = detail::waiting_ring<detail::waiting_send>(wanted.sends_per_peer);
         }
     }
     checked(checked const&) = delete;
@@ -83,7 +164,7 @@ template <class Inner> class checked {
         detail::waiting_send const one{tag, from, token, numbers::of(what, from)};
         ++counts_.sent;
         if (peer.waiting.empty() && pass_on(to, one)) return true;
-        if (from.size() > largest_) { // than was announced: Inner may refuse it every time
+        if (from.size() > largest_) { // more than was announced: Inner may refuse it every time
             --peer.sent;
             --counts_.sent;
             return false;
@@ -109,7 +190,7 @@ template <class Inner> class checked {
     }
 
     void wait(time_point until) noexcept {
-        // What Inner did not take is tried again by poll.
+        // Posts that Inner did not take are tried again by poll.
         if (waiting_ > 0 || receives_.any_waiting())
             until = std::min(until, clock::now() + std::chrono::milliseconds(1));
         inner_.wait(until);
@@ -140,7 +221,7 @@ template <class Inner> class checked {
         bool is_corrupted = false;
         std::uint64_t sent = 0;
         detail::received_counters received;
-        detail::waiting_sends waiting;
+        detail::waiting_ring<detail::waiting_send> waiting;
         char reason[400] = "";
     };
 
@@ -154,7 +235,7 @@ template <class Inner> class checked {
         return inner_.post_send(to, one.tag, one.envelope, one.from, one.token);
     }
 
-    /// Takes a completion of Inner. Returns how many it reported.
+    /// Handles a completion of Inner. Returns the number of completions reported.
     template <class OnCompletion>
     std::size_t take(completion const& done, OnCompletion& on_completion) noexcept {
         peer_state& peer = of(done.peer);
@@ -171,12 +252,12 @@ template <class Inner> class checked {
     template <class OnCompletion>
     std::size_t take_message(peer_state& peer, completion const& done, OnCompletion& on_completion) noexcept {
         auto const at = static_cast<std::size_t>(done.token);
-        detail::posted_receives::one const posted = receives_[at];
+        detail::posted_receives::entry const posted = receives_[at];
         if (peer.is_corrupted) return receives_.release(at), 0;
-        completion told = done;
-        told.token = posted.token;
-        told.envelope = {};
-        // One that is larger than its receive was cut: the engine sees its size.
+        completion reported = done;
+        reported.token = posted.token;
+        reported.envelope = {};
+        // A message larger than its receive was cut and is not checked: the engine sees its size.
         if (done.bytes <= posted.into.size()) {
             numbers const envelope(done.envelope);
             bool const same =
@@ -185,7 +266,7 @@ template <class Inner> class checked {
                 same ? peer.received.take(envelope.counter) : detail::counter_is::beyond;
             if (number == detail::counter_is::repeated) {
                 ++counts_.repeated;
-                receives_.repost(inner_, at); // it has taken the receive of another message
+                receives_.repost(inner_, at); // the repeated message used up the receive of another one
                 return 0;
             }
             if (number == detail::counter_is::beyond) {
@@ -199,7 +280,7 @@ template <class Inner> class checked {
         }
         ++counts_.received;
         receives_.release(at);
-        on_completion(std::as_const(told));
+        on_completion(std::as_const(reported));
         return 1;
     }
 
@@ -232,10 +313,10 @@ template <class Inner> class checked {
 
     Inner inner_;
     int rank_;
-    std::size_t largest_; // message that was announced
+    std::size_t largest_; // announced bytes of a message
     detail::fixed_array<peer_state> peers_;
     detail::posted_receives receives_;
-    std::size_t waiting_ = 0; // sends, of all peers
+    std::size_t waiting_ = 0; // sends to all peers that Inner has not taken
     checked_counts counts_;
 };
 

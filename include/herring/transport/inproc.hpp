@@ -22,22 +22,26 @@ namespace HERRING_NAMESPACE::transport {
 
 /// Carries messages between ranks that are threads of one process (`launch_threads`).
 ///
-/// A send meets its receive when the second of the two is posted; that thread copies the bytes, and both sides find
-/// a completion at their next poll. One fabric, behind one lock, has a mailbox for each rank.
+/// The thread that posts the second of a send and its receive copies the bytes; both sides find a completion
+/// at their next poll. All ranks of a world share one fabric, which has one lock and a mailbox for each rank.
 ///
-/// Cost:     one copy a message, one lock a call.
-/// Lifetime: the destructor withdraws what is still posted; the peers find this rank `lost`.
-/// Errors:   `unsupported` at construction when a peer runs in another process, naming it.
+/// Threads:  one at a time; `wake` from any.
+/// Cost:     one copy a message, one lock a call; no allocation after construction for posts that were
+///           announced.
+/// Lifetime: the destructor withdraws every post; the peers find this rank `lost`. The last rank deletes the
+///           fabric.
+/// Errors:   construction: `unsupported`, naming a peer that runs in another process.
 class inproc {
   public:
     using axis = axes::transport;
     static constexpr char const* name = "inproc";
     static constexpr transport_facts facts{
         .keeps_order = true,
-        .abandons = true,
+        .abandons = true, // a peer's thread reads and writes posted memory
         .envelope_bytes = detail::most_envelope_bytes,
         .tuning = {.chunk_bytes = 64 << 10, .window_bytes = 256 << 10, .one_hop_bytes = 16 << 10}};
 
+    /// Enters the fabric. Blocks until all ranks have entered, for `needs.timeout` at most.
     inproc(world& ranks, transport_needs const& needs)
         : rank_(ranks.rank()), peers_(needs.peers.begin(), needs.peers.end()) {
         if (peers_.empty()) return;
@@ -55,7 +59,7 @@ class inproc {
             auto const fabrics = ranks.all_gather(std::as_bytes(std::span(&fabric_, 1)), needs.timeout);
             if (rank_ != 0) fabric_ = find_fabric(read<fabric*>(fabrics, 0), ranks);
             enter(needs);
-            ranks.barrier(needs.timeout); // nobody sends to a rank, or leaves one, that has not entered
+            ranks.barrier(needs.timeout); // all have entered before any rank sends or leaves
         } catch (...) {
             leave();
             throw;
@@ -66,13 +70,13 @@ class inproc {
 
     ~inproc() { leave(); }
 
-    /// A send waits in the receiver's mailbox until its receive is posted. False: more is posted than was announced, and
-    /// there is no memory for it now.
+    /// Begins a send, which waits in the receiver's mailbox for its receive. False: more sends are posted
+    /// than were announced, and there is no memory for this one now.
     bool post_send(peer_id to, std::uint64_t tag, std::span<std::byte const> from,
                    std::uint64_t token) noexcept {
         return post_send(to, tag, {}, from, token);
     }
-    /// The same, with an envelope of at most 32 bytes; a larger one is refused.
+    /// The same with an envelope of at most 32 bytes; a larger one is refused.
     bool post_send(peer_id to, std::uint64_t tag, std::span<std::byte const> envelope,
                    std::span<std::byte const> from, std::uint64_t token) noexcept {
         if (envelope.size() > facts.envelope_bytes) return false;
@@ -88,7 +92,7 @@ class inproc {
         return true;
     }
 
-    /// False: as for `post_send`.
+    /// Begins a receive. False: as for `post_send`.
     bool post_receive(peer_id from, std::uint64_t tag, std::span<std::byte> into,
                       std::uint64_t token) noexcept {
         std::lock_guard const lock(fabric_->guard);
@@ -103,7 +107,7 @@ class inproc {
         return true;
     }
 
-    /// Reports what was completed since the last call.
+    /// Reports the completions since the last call. Returns their number.
     template <class OnCompletion> std::size_t poll(OnCompletion&& on_completion) noexcept {
         if (fabric_ == nullptr) return 0;
         {
@@ -129,6 +133,7 @@ class inproc {
         mine.woken = false;
     }
 
+    /// Ends `wait`, or the next `wait`, from any thread.
     void wake() noexcept {
         if (fabric_ == nullptr) return;
         std::lock_guard const lock(fabric_->guard);
@@ -136,27 +141,29 @@ class inproc {
         box(rank_).changed.notify_all();
     }
 
-    /// Withdraws what this rank has posted: its memory may be freed.
+    /// Withdraws the posts of this rank: their memory may be freed.
     void abandon() noexcept {
         if (fabric_ == nullptr) return;
         std::lock_guard const lock(fabric_->guard);
         withdraw();
     }
 
+    /// Does nothing: threads of one process reach all memory.
     void register_memory(std::span<std::byte>) noexcept {}
+    /// Returns the only reason for which a peer is lost.
     char const* describe(peer_id) const noexcept { return "its end of inproc was destroyed"; }
 
   private:
     struct pending_receive {
-        int source;   // rank
-        peer_id from; // the same, to the receiver
+        int source;   // rank of the sender
+        peer_id from; // the sender, as the receiver counts its peers
         std::uint64_t tag;
         std::span<std::byte> into;
         std::uint64_t token;
     };
     struct pending_send {
-        int source; // rank
-        peer_id to; // the receiver, to the sender
+        int source; // rank of the sender
+        peer_id to; // the receiver, as the sender counts its peers
         std::uint64_t tag;
         std::span<std::byte const> from; // in the sender's memory
         std::uint64_t token;             // the sender's
@@ -166,7 +173,8 @@ class inproc {
         completion what;
         detail::kept_envelope envelope;
     };
-    /// Of one rank: what it waits for, what others send to it, and what its next poll reports.
+    /// Posts and completions of one rank: its receives, the sends of others to it, and the report of its next
+    /// poll.
     struct mailbox {
         std::vector<int> peers; // ranks, ascending
         std::vector<pending_receive> receives;
@@ -186,7 +194,7 @@ class inproc {
     };
     mailbox& box(int rank) noexcept { return fabric_->boxes[static_cast<std::size_t>(rank)]; }
 
-    // A process id alone may be in use on another machine or in another container.
+    // The token makes it unique: another machine or container may use the same process id.
     struct process {
         long id;
         std::uint64_t token;
@@ -202,7 +210,7 @@ class inproc {
         fabrics_.push_back(created);
         return created;
     }
-    /// Looks up a pointer that another rank sent; dereferences it only if it is in the list.
+    /// Checks a pointer that another rank sent; dereferences it only if it is in the list of fabrics.
     static fabric* find_fabric(fabric* sent, world const& ranks) {
         std::lock_guard const lock(fabrics_guard_);
         auto const found = std::find(fabrics_.begin(), fabrics_.end(), sent);
@@ -215,8 +223,8 @@ class inproc {
     }
     template <class Value> static Value read(gather_result const& all, int rank) noexcept {
         Value value{};
-        (void)herring::detail::wire::read_value(all[static_cast<std::size_t>(rank)],
-                                                value); // else zero, which the caller refuses
+        // A value of another size stays zero, which the caller refuses.
+        (void)herring::detail::wire::read_value(all[static_cast<std::size_t>(rank)], value);
         return value;
     }
 
@@ -225,7 +233,7 @@ class inproc {
         mailbox& mine = box(rank_);
         mine.open = true;
         mine.peers = peers_;
-        // Capacity for all that may be posted: from here on, the expected path does not allocate.
+        // Capacity for every announced post: from here on, the expected path does not allocate.
         mine.receives.reserve(peers_.size() * needs.receives_per_peer);
         mine.sends.reserve(peers_.size() * needs.sends_per_peer);
         mine.done.reserve(peers_.size() * (needs.receives_per_peer + needs.sends_per_peer + 1));
@@ -257,14 +265,14 @@ class inproc {
         delete fabric_;
     }
 
-    // With the lock held. Posts point into memory that may be freed after it.
+    // Called with the lock held. The memory of these posts may be freed afterwards.
     void withdraw() noexcept {
         box(rank_).receives.clear();
         for (int const peer : peers_)
             std::erase_if(box(peer).sends, [&](pending_send const& s) { return s.source == rank_; });
     }
 
-    // There is capacity for what was announced: only more than that allocates.
+    // Announced posts have capacity: only further ones allocate.
     template <class Post> static bool add(std::vector<Post>& to, Post const& what) noexcept {
         try {
             to.push_back(what);
@@ -282,8 +290,8 @@ class inproc {
         of.changed.notify_all();
     }
 
-    /// Copies one message and reports it to both sides. Of a message that is longer than its receive, only what fits is
-    /// copied; the completion has the message's size, so that the engine sees the mismatch.
+    /// Copies one message and reports it to both sides. A message that is longer than its receive is cut; the
+    /// completion has the message's size, so that the engine sees the mismatch.
     void deliver(mailbox& receiver, pending_receive const& to, pending_send const& send) noexcept {
         std::size_t const size = send.from.size();
         std::size_t const bytes = std::min(size, to.into.size());
@@ -296,7 +304,7 @@ class inproc {
     int rank_;
     std::vector<int> peers_;
     static inline std::mutex fabrics_guard_;
-    static inline std::vector<fabric*> fabrics_; // of this process, all worlds
+    static inline std::vector<fabric*> fabrics_; // of all worlds of this process
     fabric* fabric_ = nullptr;
     std::vector<report_entry> taken_;
 };

@@ -14,25 +14,30 @@
 
 namespace HERRING_NAMESPACE::transport {
 
-/// Carries messages over one provider of libfabric, straight between the fabric and the memory that was posted.
+/// Carries messages over one provider of libfabric, straight between the fabric and the memory that was
+/// posted.
 ///
-/// Provider:  the one that the tag names, and no other. A provider that is missing, has no device or grants less than
-///            the tag says is refused, with a list of the providers on the machine.
-/// Facts:     of the tag. Nothing relies on the order of messages or completions, nor on «sent» meaning «arrived».
-/// Interface: providers with IP addresses bind to `world.local_address()`: what routes to the peers, or
-///            HERRING_INTERFACE.
-/// Threads:   one at a time (FI_THREAD_DOMAIN); `wake` from any. Where the tag's always_returns is false, one more thread
-///            watches, which may signal the one that calls (transport/ofi/escapable_calls.hpp).
-/// Progress:  manual; automatic progress satisfies it: bytes move in `poll`, `wait` and the posts.
-/// Memory:    registered once where the provider asks for it (FI_MR_LOCAL), until the transport is destroyed; it relies on no
-///            registration cache. 192 bytes a post and 400 a peer of its own.
-/// Waiting:   on the queue's descriptor after fi_trywait where the tag has one, else by naps of 20 µs to 1 ms.
-/// Lifetime:  the destructor sends a goodbye to its peers, which takes up to 200 ms where one does not poll, and withdraws
-///            what is still posted. Where the tag's closes_in_flight is false, the endpoint of a failed reduction with sends
-///            in flight stays open, unused, until the process ends; so does one with an abandoned call (always_returns).
-/// Errors:    construction: `unsupported` (provider, device, version), `no_resources` (memory, registration, address
-///            vector), `unreachable` and `timeout` naming the peer. Later: `lost`, with libfabric's and the provider's
-///            text. A peer that is killed or stopped need not give an error here: the world reports it.
+/// Provider:  the provider that the tag names, and no other. A provider that is missing, has no device or
+///            grants less than the tag states is refused, with a list of the providers on the machine.
+/// Facts:     of the tag. Nothing relies on the order of messages or completions, nor on «sent» meaning
+///            «arrived».
+/// Interface: providers with IP addresses bind to `world.local_address()`: the interface that routes to the
+///            peers, or HERRING_INTERFACE.
+/// Threads:   one at a time (FI_THREAD_DOMAIN); `wake` from any. If the tag's always_returns is false, a
+///            further thread watches, which may signal the calling thread
+///            (transport/ofi/escapable_calls.hpp).
+/// Progress:  manual, which automatic progress satisfies: bytes move in `poll`, `wait` and the posts.
+/// Memory:    registered once, if the provider asks for it (FI_MR_LOCAL), until the transport is destroyed;
+///            no registration cache is relied upon. 192 bytes a post and 400 a peer of its own.
+/// Waiting:   on the queue's descriptor after fi_trywait if the tag has one, else by naps of 20 µs to 1 ms.
+/// Lifetime:  the destructor sends a goodbye to its peers, which takes up to 200 ms where a peer does not
+///            poll, and withdraws every post. If the tag's closes_in_flight is false, the endpoint of a
+///            failed reduction with sends in flight stays open, unused, until the process ends; so does an
+///            endpoint with an abandoned call (always_returns).
+/// Errors:    construction: `unsupported` (provider, device, version), `no_resources` (memory, registration,
+///            address vector), `unreachable` and `timeout` naming the peer. Later: `lost`, with the texts of
+///            libfabric and of the provider. A killed or stopped peer may cause no error here: the world
+///            reports it.
 /// Source:    fi_endpoint(3), fi_tagged(3), fi_cq(3), fi_mr(3), fi_poll(3).
 template <class Provider> class ofi : private detail::ofi_messenger {
     using tag = typename detail::sound_provider<Provider>::type;

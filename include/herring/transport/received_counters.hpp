@@ -1,4 +1,4 @@
-// herring: which messages of a peer have come, by their counters: one that comes again is told from one that is late.
+// herring: the counters of the messages that came from a peer: tells a repeated message from a late one.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_TRANSPORT_RECEIVED_COUNTERS_HPP
 #define HERRING_TRANSPORT_RECEIVED_COUNTERS_HPP
@@ -16,18 +16,21 @@ namespace HERRING_NAMESPACE::detail {
 enum class counter_is : std::uint8_t {
     fresh,
     repeated,
-    beyond ///< more are missing than can be: messages were lost. Nothing is to be asked after it
+    beyond ///< messages were lost: more are missing than can be in flight. Not to be used afterwards
 };
 
-/// The sender counts its messages from 0 on, without a gap, and they come in any order. A bitmap has the latest ones, four
-/// times as many as receives can be posted; of those before it the ones are listed that have not come yet. So a message may
-/// be as late as it likes, while fewer than a bitmap's worth are.
+/// The counters that came from a sender, which counts its messages from 0 on without a gap. Messages come in
+/// any order.
+///
+/// A bitmap has the latest counters, four times as many as receives can be posted. Earlier counters that have
+/// not come are in a list of the same size. So a message may be late without bound, as long as fewer are late
+/// than the bitmap has bits.
 ///
 /// Cost: some ten instructions a message in order; no allocation after construction.
 class received_counters {
   public:
     received_counters() = default;
-    /// `least`: bits of the bitmap, at least 64; a receiver may take early messages in an order of its own.
+    /// `least`: bits of the bitmap, at least 64; a receiver may take early messages in another order.
     explicit received_counters(std::size_t receives, std::size_t least = 512)
         : window_(window_for(receives, least)), bits_(window_ / 64), missing_(window_) {}
 
@@ -36,7 +39,7 @@ class received_counters {
         return std::bit_ceil(std::max(4 * receives, least));
     }
 
-    /// Notes that a counter has come.
+    /// Notes that a counter has come. Returns whether it came for the first time.
     counter_is take(std::uint64_t counter) noexcept {
         if (counter < next_) return take_behind(counter);
         if (counter - next_ >= window_) return counter_is::beyond;
@@ -50,7 +53,7 @@ class received_counters {
         return counter_is::fresh;
     }
 
-    /// Whether a counter has come.
+    /// True if a counter has come.
     bool seen(std::uint64_t counter) const noexcept {
         if (counter >= next_) return false;
         if (next_ - counter <= window_)
@@ -63,7 +66,8 @@ class received_counters {
     std::uint64_t& word(std::uint64_t counter) noexcept { return bits_[(counter / 64) & (bits_.size() - 1)]; }
     static std::uint64_t bit(std::uint64_t counter) noexcept { return std::uint64_t{1} << counter % 64; }
 
-    /// The place of `next_` is that of a counter which leaves the bitmap: it is listed unless it has come. False: no room.
+    /// Frees the bit of `next_`: the counter that leaves the bitmap is listed unless it has come. False: the
+    /// list is full.
     bool slide() noexcept {
         if (next_ < window_ || (word(next_) & bit(next_)) != 0) [[likely]]
             return true;
@@ -87,7 +91,8 @@ class received_counters {
     std::uint64_t next_ = 0;    // one more than the latest
     std::uint64_t window_ = 64; // a power of two
     fixed_array<std::uint64_t> bits_;
-    fixed_array<std::uint64_t> missing_; // the first `listed_`: below next_ - window_, and not come
+    // The first `listed_`: counters below next_ - window_ that have not come.
+    fixed_array<std::uint64_t> missing_;
     std::size_t listed_ = 0;
 };
 

@@ -8,13 +8,9 @@
 #include "herring/base/units.hpp"
 #include "herring/policy/names.hpp"
 #include "herring/transport/decorated.hpp"
-#include "herring/transport/decorated/posted_receives.hpp"
 #include "herring/transport/sealed/channel.hpp"
 #include "herring/transport/sealed/ciphertexts.hpp"
-#include "herring/transport/sealed/envelope.hpp"
 #include "herring/transport/sealed/keys.hpp"
-#include "herring/transport/sealed/needs.hpp"
-#include "herring/transport/sealed/set_up.hpp"
 #include "herring/transport/transport.hpp"
 
 #include <algorithm>
@@ -26,41 +22,73 @@
 #include <span>
 #include <utility>
 
-namespace HERRING_NAMESPACE::transport {
+namespace HERRING_NAMESPACE::detail {
 
-/// How often `sealed` has acted, on this rank.
-struct sealed_counts {
-    std::uint64_t sealed = 0;   ///< messages
-    std::uint64_t opened = 0;   ///< messages that are as they were sealed
-    std::uint64_t repeated = 0; ///< messages that came once more, and were dropped
-    std::uint64_t refused = 0;  ///< messages that are not what was sealed; each has ended its sender
+struct sealed_word {
+    static constexpr char const* word = "sealed";
 };
 
-/// For tests, as the argument after the layout: a key seals 2^bits messages, in place of as many as it may; more, where more
-/// can be under way.
+/// Demands on the inner transport, as a need of the transport: a pack reports it once.
+template <class Inner> struct sealed_needs {
+    template <class Pack> struct check {
+        static constexpr bool first = !Inner::facts.verifies;
+        static constexpr bool carried = Inner::facts.envelope_bytes >= sealed_envelope::bytes;
+        static constexpr bool value = first && carried;
+        static_assert(first,
+                      "[HRG-T25] transport: sealed stands around a transport that verifies messages already "
+                      "(its facts.verifies is true); a common slip is sealed<checked<tcp>>; a seal sees all "
+                      "that a checksum sees: write sealed<tcp>");
+        static_assert(!first || carried,
+                      "[HRG-T26] transport: sealed needs a transport that carries an envelope of 24 bytes "
+                      "(facts.envelope_bytes); a common slip is sealed around a transport of one's own; "
+                      "give that a post_send with an envelope, or name sealed<tcp>");
+    };
+};
+
+} // namespace HERRING_NAMESPACE::detail
+
+namespace HERRING_NAMESPACE::transport {
+
+/// Numbers of messages that `sealed` has handled on this rank.
+struct sealed_counts {
+    std::uint64_t sealed = 0;   ///< messages
+    std::uint64_t opened = 0;   ///< messages that came as they were sealed
+    std::uint64_t repeated = 0; ///< messages that came again, and were dropped
+    std::uint64_t refused = 0;  ///< messages that differ from what was sealed; the sender of each is lost
+};
+
+/// For tests, as the argument after the layout: a key seals 2^bits messages in place of the safe maximum, but
+/// no fewer than can be in flight.
 struct sealed_generations {
     int bits = 0;
 };
 
-/// Decorates another transport: what leaves this rank is sealed by AES-256-GCM, and what comes is opened before it is reported.
-/// Who listens learns sizes, tags and numbers of messages; who changes, forges, repeats or swaps them ends the reduction in an
-/// error, or is ignored. Needs libcrypto (CMake: `herring::sealed`).
+/// Decorates another transport: messages are sealed by AES-256-GCM when they are posted, and opened before
+/// they are reported. An eavesdropper learns sizes, tags and numbers of messages. A changed, forged, repeated
+/// or swapped message ends the reduction in an error, or is dropped. Needs libcrypto (CMake:
+/// `herring::sealed`).
 ///
-/// Keys:     one a pair of ranks, direction and transport: by HKDF from the world's key (`world::derive_key`) and 32 random
-///           bytes of both ends, drawn for this transport. After at most 2^32 blocks the next key follows from the last, and
-///           cannot be followed back; a receiver holds two. Every rank of the world could make the keys of every pair.
-/// Seal:     covers payload, tag with its carried bits, length, number, sender and receiver. No number is used twice: a post that
-///           `Inner` refuses is kept as it was sealed, and made at a later poll.
-/// Facts:    of `Inner`, of host memory only; messages of at most 64 MiB; `verifies`. A message that comes twice is dropped.
-/// Order:    it is the outermost: `sealed<chaos<tcp>>`. It sees all that `checked` sees, and does not go with it.
-/// Memory:   peers · sends_per_peer · largest_message, in lines of 64 bytes, for what is under way, because the engine's memory
-///           must not change; of a reducer sends_per_peer = 2 · window / chunk + 12 and largest_message = the chunk as it is summed
-///           (`docs/design.md`: memory). Some 9 KiB a peer beside, and 152 bytes a post.
+/// Keys:     one for each pair of ranks, direction and transport: by HKDF from the world's key
+///           (`world::derive_key`) and 32 random bytes of both ends, drawn for this transport. After at most
+///           2^32 blocks the next key is derived from the last by a one-way function; a receiver holds two
+///           keys. Every rank of the world could derive the keys of every pair.
+/// Seal:     covers payload, tag with its carried bits, length, number, sender and receiver. No number is
+///           used twice: a send that `Inner` refuses is kept as it was sealed, and posted at a later poll.
+/// Facts:    those of `Inner`, but host memory only; messages of at most 64 MiB; `verifies`. A repeated
+///           message is dropped.
+/// Order:    the outermost decorator: `sealed<chaos<tcp>>`. It detects all that `checked` detects, and
+///           excludes it.
+/// Memory:   peers · sends_per_peer · largest_message, in lines of 64 bytes, for sends in flight, because the
+///           engine's memory must not change; for a reducer sends_per_peer = 2 · window / chunk + 12 and
+///           largest_message = the chunk in the type in which it is summed (`docs/design.md`: memory). Beside
+///           that some 9 KiB a peer, and 152 bytes a post.
 /// Threads:  as `Inner`.
-/// Cost:     sealing at the post and opening, in place, at the arrival: each at the rate of AES-GCM of one core, and 0.5 us a message;
-///           no allocation after construction that `Inner` does not make. Calls into libcrypto go through pointers of its own.
-/// Errors:   of `Inner`; construction: `bad_state`, where the world has no secret, `no_resources`, `unsupported`. A message that is not
-///           what was sealed: its sender is `lost`, `errc::corrupted`, and nothing more of that sender is reported.
+/// Cost:     sealing at the post, and opening in place at the arrival: each at the rate of AES-GCM of one
+///           core, and 0.5 us a message; no allocation after construction beside those of `Inner`. libcrypto
+///           calls its ciphers through pointers.
+/// Errors:   those of `Inner`; construction: `bad_state` where the world has no secret, `no_resources`,
+///           `unsupported`. The sender of a message that does not open is `lost` with `errc::corrupted`; no
+///           later message of that sender is reported.
 template <class Inner> class sealed {
   public:
     using axis = axes::transport;
@@ -129,7 +157,7 @@ template <class Inner> class sealed {
 
     void wait(time_point until) noexcept {
         if (failed_ > 0) return;
-        // What Inner did not take is tried again by poll.
+        // Posts that Inner did not take are tried again by poll.
         if (waiting_ > 0 || receives_.any_waiting())
             until = std::min(until, clock::now() + std::chrono::milliseconds(1));
         inner_.wait(until);
@@ -151,7 +179,7 @@ template <class Inner> class sealed {
     }
 
     sealed_counts const& counts() const noexcept { return counts_; }
-    /// Messages that one key seals, as a power of two.
+    /// Binary logarithm of the number of messages that one key seals.
     int generation_bits() const noexcept { return generation_bits_; }
     Inner& inner() noexcept { return inner_; }
 
@@ -159,12 +187,12 @@ template <class Inner> class sealed {
     struct peer_state {
         int rank = -1;
         bool is_lost = false;
-        bool is_closed = false; // by this side: nothing of it is taken any more
-        bool is_told = false;
-        std::size_t under_way = 0; // places of ciphertexts
+        bool is_closed = false; // by this side: its messages are dropped
+        bool is_reported = false;
+        std::size_t under_way = 0; // places of ciphertexts in use
         detail::sealer seals;
         detail::opener opens;
-        detail::waiting_places waiting;
+        detail::waiting_ring<std::size_t> waiting;
         errc why = errc::ok;
         char reason[400] = "";
     };
@@ -188,7 +216,7 @@ template <class Inner> class sealed {
                 detail::sealer({rank_, peer.rank, generation_bits_}, keys.key(rank_, peer.rank), rank_);
             peer.opens = detail::opener({peer.rank, rank_, generation_bits_}, keys.key(peer.rank, rank_),
                                         wanted.receives_per_peer, rank_);
-            peer.waiting = detail::waiting_places(wanted.sends_per_peer);
+            peer.waiting = detail::waiting_ring<std::size_t>(wanted.sends_per_peer);
         }
         if constexpr (facts.registers_memory)
             if (!ciphertexts_.memory().empty()) inner_.register_memory(ciphertexts_.memory());
@@ -205,7 +233,7 @@ template <class Inner> class sealed {
         return inner_.post_send(to, one.tag, one.envelope, {ciphertexts_.at(place), one.length}, place);
     }
 
-    /// Takes a completion of Inner. Returns how many it reported.
+    /// Handles a completion of Inner. Returns the number of completions reported.
     template <class OnCompletion>
     std::size_t take(completion const& done, OnCompletion& on_completion) noexcept {
         peer_state& peer = of(done.peer);
@@ -217,37 +245,37 @@ template <class Inner> class sealed {
             return 1;
         }
         auto const place = static_cast<std::size_t>(done.token);
-        completion told = done;
-        told.token = ciphertexts_[place].token;
+        completion reported = done;
+        reported.token = ciphertexts_[place].token;
         ciphertexts_.give_back(place);
         --peer.under_way;
         if (peer.is_lost) return 0;
-        on_completion(std::as_const(told));
+        on_completion(std::as_const(reported));
         return 1;
     }
 
     template <class OnCompletion>
     std::size_t take_message(peer_state& peer, completion const& done, OnCompletion& on_completion) noexcept {
         auto const at = static_cast<std::size_t>(done.token);
-        detail::posted_receives::one const posted = receives_[at];
+        detail::posted_receives::entry const posted = receives_[at];
         if (peer.is_closed) return receives_.release(at), 0;
         detail::opened result = detail::opened::changed;
         if (done.bytes <= posted.into.size())
             result = peer.opens.open(done.tag, done.envelope, posted.into.first(done.bytes));
-        else if (peer.opens.seen(done.envelope)) // of a smaller message's receive
+        else if (peer.opens.seen(done.envelope)) // repeated, into the receive of a smaller message
             result = detail::opened::repeated;
         if (result == detail::opened::fresh) [[likely]] {
             ++counts_.opened;
             receives_.release(at);
-            completion told = done;
-            told.token = posted.token;
-            told.envelope = {};
-            on_completion(std::as_const(told));
+            completion reported = done;
+            reported.token = posted.token;
+            reported.envelope = {};
+            on_completion(std::as_const(reported));
             return 1;
         }
         if (result == detail::opened::repeated) {
             ++counts_.repeated;
-            receives_.repost(inner_, at); // it has taken the receive of another message
+            receives_.repost(inner_, at); // the repeated message used up the receive of another one
             return 0;
         }
         receives_.release(at);
@@ -256,7 +284,7 @@ template <class Inner> class sealed {
     }
 
     HERRING_SETUP void refuse(peer_state& peer, completion const& done,
-                              detail::posted_receives::one const& posted, detail::opened how) noexcept {
+                              detail::posted_receives::entry const& posted, detail::opened how) noexcept {
         ++counts_.refused;
         bool const missing = how == detail::opened::missing, cut = done.bytes > posted.into.size();
         give_up(peer, missing || cut ? errc::protocol : errc::corrupted);
@@ -283,11 +311,11 @@ template <class Inner> class sealed {
                           done.bytes, static_cast<unsigned long long>(done.tag), rank_, peer.rank);
     }
 
-    /// Ends a peer from this side; it is reported by the next poll, or by this one.
+    /// Gives a peer up. It is reported as lost by this poll or the next.
     HERRING_SETUP void give_up(peer_state& peer, errc why) noexcept {
         peer.is_closed = true;
         waiting_ -= peer.waiting.clear();
-        if (std::exchange(peer.is_lost, true)) return; // which was reported
+        if (std::exchange(peer.is_lost, true)) return; // its loss was reported
         peer.why = why;
         ++failed_;
         std::snprintf(peer.reason, sizeof peer.reason, "libcrypto failed to seal a message for rank %d",
@@ -298,7 +326,7 @@ template <class Inner> class sealed {
         std::size_t count = 0;
         for (std::size_t i = 0; i < peers_.size() && failed_ > 0; ++i) {
             peer_state& peer = peers_[i];
-            if (peer.why == errc::ok || std::exchange(peer.is_told, true)) continue;
+            if (peer.why == errc::ok || std::exchange(peer.is_reported, true)) continue;
             --failed_;
             ++count;
             on_completion(completion{.peer = peer_id::at(i), .what = completion::lost, .why = peer.why});
@@ -315,15 +343,15 @@ template <class Inner> class sealed {
     }
 
     int rank_;
-    std::size_t sends_; // of a peer
+    std::size_t sends_; // in flight to a peer, at most
     std::size_t largest_;
     int generation_bits_ = 0;
     detail::ciphertexts ciphertexts_; // outlives inner_, which reads it
     Inner inner_;
     detail::fixed_array<peer_state> peers_;
     detail::posted_receives receives_;
-    std::size_t waiting_ = 0; // sends, of all peers
-    std::size_t failed_ = 0;  // peers that were given up, and not reported yet
+    std::size_t waiting_ = 0; // sends to all peers that Inner has not taken
+    std::size_t failed_ = 0;  // peers that are given up and not reported yet
     sealed_counts counts_;
 };
 

@@ -1,4 +1,4 @@
-// herring: messages over TCP: plain scatter/gather reads and writes, straight between sockets and posted memory.
+// herring: messages over TCP: scatter/gather reads and writes between sockets and posted memory.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_TRANSPORT_TCP_HPP
 #define HERRING_TRANSPORT_TCP_HPP
@@ -13,11 +13,8 @@
 #include "herring/transport/tcp/connections.hpp"
 #include "herring/transport/tcp/frame.hpp"
 #include "herring/transport/tcp/inbox.hpp"
-#include "herring/transport/tcp/numbers.hpp"
-#include "herring/transport/tcp/outer_loop.hpp"
-#include "herring/transport/tcp/peer.hpp"
-#include "herring/transport/tcp/socket_options.hpp"
-#include "herring/transport/tcp/waker.hpp"
+#include "herring/transport/tcp/link.hpp"
+#include "herring/transport/tcp/sleep.hpp"
 #include "herring/transport/transport.hpp"
 
 #include <algorithm>
@@ -34,21 +31,49 @@
 #include <sys/socket.h>
 #include <utility>
 
+namespace HERRING_NAMESPACE::detail {
+
+/// Demands on the tuning, as a need of the transport: a pack reports it once. Clang would add a message to an
+/// assertion in the class itself.
+template <int Connections, std::size_t Chunk, std::size_t Window, std::size_t LoopbackChunk,
+          std::size_t LoopbackWindow>
+struct tcp_numbers {
+    template <class Pack> struct check {
+        static constexpr bool connected = Connections >= 1 && Connections <= 64;
+        static constexpr bool flows =
+            Chunk >= 4096 && Window >= Chunk && LoopbackChunk >= 4096 && LoopbackWindow >= LoopbackChunk;
+        static constexpr bool value = connected && flows;
+        static_assert(connected,
+                      "[HRG-T10] transport: tcp needs 1 to 64 connections a peer; a common slip is 0 for as "
+                      "many as it likes; start with 1");
+        static_assert(!connected || flows,
+                      "[HRG-T11] transport: tcp needs chunks of at least 4 KiB and a window of at "
+                      "least one chunk, on a network and on loopback; a common slip is to set one of the "
+                      "two; set both");
+    };
+};
+
+} // namespace HERRING_NAMESPACE::detail
+
 namespace HERRING_NAMESPACE::transport {
 
 /// Carries messages over TCP connections, straight between the sockets and the memory that was posted.
 ///
-/// Facts:     messages of up to 1 TiB, in order with one connection a peer; no registration, host memory only.
+/// Facts:     messages of up to 1 TiB, in order with one connection a peer; no registration, host memory
+///            only.
 /// Interface: binds to `world.local_address()`: the interface that routes to the peers, or HERRING_INTERFACE.
-/// Threads:   one at a time; `wake` from any. With the caller's `io_context` (`herring/transport/tcp_asio.hpp`), `wait` runs
-///            it, so that the caller's handlers go on while a reduction waits. No other thread may run it meanwhile, and
-///            it must outlive the reducer. The first exception that handlers throw leaves the call of the reducer that ran
-///            them, when that ends (the step is complete); one that is thrown while the reducer is destroyed is thrown
-///            by the next run of the io_context. A handler must not call a reducer that waits: that is refused.
-/// Cost:      one `sendmsg` for up to 8 messages, about one `recvmsg` a socket buffer; a `recv` a peer that has sent nothing (with
-///            more than `direct_peers` one `poll`); no copy, no allocation unless
-///            a message comes before its receive is posted.
-/// Errors:    construction: `unreachable`, `no_resources`, `timeout` naming the peer. Later: `lost`, with the reason.
+/// Threads:   one at a time; `wake` from any. With the caller's `io_context`
+///            (`herring/transport/tcp_asio.hpp`), `wait` runs that, so that handlers of the program go on
+///            while a reduction waits. No other thread may run it meanwhile, and it must outlive the reducer.
+///            The first exception of a handler leaves the call of the reducer that ran the handler, when that
+///            call ends (the step is complete). An exception during the destruction of the reducer is thrown
+///            by the next run of the io_context. A handler must not call a reducer that waits: that is
+///            refused.
+/// Cost:      one `sendmsg` for up to 8 messages, about one `recvmsg` a socket buffer; one `recv` a peer that
+///            has sent nothing (with more than `direct_peers` one `poll` for all); no copy and no allocation
+///            unless a message comes before its receive is posted.
+/// Errors:    construction: `unreachable`, `no_resources`, `timeout` naming the peer. Later: `lost`, with the
+///            reason.
 template <tcp_tuning Tuning> class basic_tcp {
   public:
     using axis = axes::transport;
@@ -80,7 +105,8 @@ template <tcp_tuning Tuning> class basic_tcp {
 
     basic_tcp(world& ranks, transport_needs const& wanted)
         : basic_tcp(ranks, wanted, detail::loop_handle()) {}
-    /// Sleeps in the caller's event loop, a `boost::asio::io_context`; needs `herring/transport/tcp_asio.hpp`.
+    /// Sleeps in an event loop of the program, a `boost::asio::io_context`; needs
+    /// `herring/transport/tcp_asio.hpp`.
     template <class Loop>
     basic_tcp(world& ranks, transport_needs const& wanted, Loop& loop)
         : basic_tcp(ranks, wanted, detail::outer_loop_of(loop, lanes_for(wanted))) {}
@@ -93,7 +119,7 @@ template <tcp_tuning Tuning> class basic_tcp {
                 if (l.socket.get() < 0) continue;
                 if (loop_) loop_->forget(*loop_, l.at);
                 (void)l.socket.release();
-                l.watched.keep(); // what was sent last may be on its way
+                l.watched.keep(); // the last messages may be in flight
             }
     }
 
@@ -101,7 +127,7 @@ template <tcp_tuning Tuning> class basic_tcp {
                    std::uint64_t token) noexcept {
         return send(to, tag, {}, from, token);
     }
-    /// The envelope follows the header of the frame. A larger one than 32 bytes is refused.
+    /// The same with an envelope, which follows the header of the frame. More than 32 bytes are refused.
     bool post_send(peer_id to, std::uint64_t tag, std::span<std::byte const> envelope,
                    std::span<std::byte const> from, std::uint64_t token) noexcept {
         return envelope.size() <= facts.envelope_bytes && send(to, tag, envelope, from, token);
@@ -122,7 +148,7 @@ template <tcp_tuning Tuning> class basic_tcp {
         for (peer_state& peer : peers_)
             for (lane& l : peer.lanes) {
                 short found = ask ? polled_[l.at].revents : static_cast<short>(POLLIN | POLLOUT);
-                // It waits for a receive or for room, and its message may be read already.
+                // A blocked message waits for a receive or for room, and may be read already.
                 if (l.link.blocked()) found |= POLLIN;
                 if (!l.link.open() || found == 0) continue;
                 if (l.link.sending()) flush(peer, l);
@@ -131,8 +157,8 @@ template <tcp_tuning Tuning> class basic_tcp {
         return count + inbox_.hand_out(done_, on_completion);
     }
 
-    /// Reads what this peer has sent, in one call; writes to all. Reads nothing where something was done before: it may be all that
-    /// was waited for, and the next poll comes at once.
+    /// Reads from this peer only, without a look at the others; writes to all peers. Reads nothing if there
+    /// are completions already: they may be all that is waited for, and the next poll comes at once.
     template <class OnCompletion> std::size_t poll_from(peer_id from, OnCompletion&& on_completion) noexcept {
         std::size_t count = inbox_.hand_out(done_, on_completion);
         if (count > 0) return count;
@@ -151,7 +177,8 @@ template <tcp_tuning Tuning> class basic_tcp {
             for (lane& l : peer.lanes) {
                 int const events =
                     !l.link.open() ? 0 : (l.link.blocked() ? 0 : POLLIN) | (l.link.sending() ? POLLOUT : 0);
-                // An event that nobody waits for, as a hang-up, would end the sleep at once.
+                // A negative descriptor: an event that is not wanted, as a hang-up, would end the sleep at
+                // once.
                 polled_[l.at] = {events != 0 ? l.link.descriptor() : -1, static_cast<short>(events), 0};
                 any |= events != 0;
             }
@@ -162,10 +189,11 @@ template <tcp_tuning Tuning> class basic_tcp {
                          any ? until : std::min(until, clock::now() + std::chrono::milliseconds(1)));
     }
 
-    /// Whether a handler that ran in `wait` has thrown, and the first exception since the last `take_exception`.
+    /// True if a handler that ran in `wait` has thrown since the last `take_exception`.
     ///
-    /// Threads:  the one that polls, and one that takes.
+    /// Threads:  the thread that polls, and the thread that calls `take_exception`.
     bool has_exception() const noexcept { return loop_ && loop_->threw.load(std::memory_order_acquire); }
+    /// Hands over the first exception since the last call.
     std::exception_ptr take_exception() noexcept {
         if (!loop_) return nullptr;
         std::exception_ptr taken = std::exchange(loop_->thrown, nullptr);
@@ -173,7 +201,7 @@ template <tcp_tuning Tuning> class basic_tcp {
         return taken;
     }
 
-    /// Whether `wait` runs code of the program.
+    /// True if `wait` runs code of the program.
     bool runs_handlers() const noexcept { return loop_ != nullptr; }
 
     void wake() noexcept {
@@ -185,7 +213,8 @@ template <tcp_tuning Tuning> class basic_tcp {
 
     char const* describe(peer_id peer) const noexcept { return of(peer).reason; }
 
-    /// Frames of another job or another sender, and connections that were not of this world.
+    /// Returns the number of frames of another job or another sender, and of connections from outside this
+    /// world.
     std::uint64_t dropped() const noexcept { return rejected_ + inbox_.dropped(); }
 
   private:
@@ -239,7 +268,7 @@ template <tcp_tuning Tuning> class basic_tcp {
 
     std::span<pollfd> lanes() noexcept { return {polled_.data(), polled_.size() - 1}; }
 
-    // Finds the connections of many that can be read or written: one call in place of one each.
+    // Finds the connections that can be read or written, by one call for all.
     void ask_for_news() noexcept {
         for (peer_state& peer : peers_)
             for (lane& l : peer.lanes) {
@@ -247,7 +276,7 @@ template <tcp_tuning Tuning> class basic_tcp {
                 polled_[l.at] = {l.link.descriptor(), static_cast<short>(writing ? POLLIN | POLLOUT : POLLIN),
                                  0};
             }
-        if (::poll(polled_.data(), lanes().size(), 0) < 0) // as out of kernel memory: try all
+        if (::poll(polled_.data(), lanes().size(), 0) < 0) // for example ENOMEM: try all
             for (pollfd& p : lanes()) p.revents = POLLIN | POLLOUT;
     }
 
@@ -321,7 +350,7 @@ template <tcp_tuning Tuning> class basic_tcp {
         return count;
     }
 
-    /// How the inbox reports a peer that cannot go on.
+    /// Returns the functor by which the inbox reports a peer that cannot go on.
     auto losing() noexcept {
         return [this](peer_state& peer, int number) noexcept { lose(peer, number); };
     }
@@ -333,7 +362,7 @@ template <tcp_tuning Tuning> class basic_tcp {
         ended.socket = detail::descriptor();
     }
 
-    // The peer has closed this connection in order; what it sent on the others is still read.
+    // The peer has closed this connection in order; its other connections are still read.
     HERRING_SETUP void close(peer_state& peer, lane& closed) noexcept {
         end(closed);
         for (lane const& l : peer.lanes)
@@ -367,20 +396,21 @@ template <tcp_tuning Tuning> class basic_tcp {
     std::uint32_t const incarnation_ = static_cast<std::uint32_t>(detail::random_bits());
     detail::tcp_inbox inbox_;
     detail::fixed_array<peer_state> peers_;
-    detail::fixed_array<pollfd> polled_; // a lane each, and the waker
+    detail::fixed_array<pollfd> polled_; // one a connection, and the waker's
     detail::drain_buffer<completion> done_;
     std::uint64_t rejected_ = 0; // connections
-    detail::tcp_waker waker_;    // without a loop of the caller's
+    detail::tcp_waker waker_;    // used without a loop of the program
     detail::loop_handle loop_;   // destroyed first: it refers to the sockets
 };
 
-/// TCP with the settings that suit a rack: `basic_tcp<tcp_tuning{.chunk_bytes = 32_KiB}>` has others
-/// (`using namespace herring::literals;`).
+/// TCP with settings that suit a rack. Other settings: `basic_tcp<tcp_tuning{.chunk_bytes = 32_KiB}>`, with
+/// `using namespace herring::literals;`.
 using tcp = basic_tcp<>;
 
-/// For links of about 1 Gbit/s: short windows, so that pushes of several ranks to one do not overflow the queue of the
-/// switch's port (256 kB with four hosts), and small chunks, so that the pipeline fills soon.
-/// One server, like one hop, takes N − 1 times the bytes over one link: both end where that is longer than a message.
+/// Settings for links of about 1 Gbit/s: short windows, so that pushes of several ranks to one do not
+/// overflow the queue of the switch's port (256 kB with four hosts), and small chunks, so that the pipeline
+/// fills soon. A whole bucket at one server, like one hop, takes N − 1 times the bytes over one link: both
+/// end where that takes longer than a message.
 inline constexpr tcp_tuning slow_link_tuning{.chunk_bytes = 16_KiB,
                                              .window_bytes = 32_KiB,
                                              .one_hop_bytes = 4_KiB,

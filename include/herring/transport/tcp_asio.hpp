@@ -1,4 +1,4 @@
-// herring: TCP that sleeps in a boost::asio::io_context of the program's, whose handlers go on meanwhile.
+// herring: lets transport::tcp sleep in a boost::asio::io_context of the program.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_TRANSPORT_TCP_ASIO_HPP
 #define HERRING_TRANSPORT_TCP_ASIO_HPP
@@ -9,7 +9,7 @@
 #include "herring/base/manual_lifetime.hpp"
 #include "herring/transport/tcp.hpp"
 #include "herring/transport/tcp/boost_asio.hpp"
-#include "herring/transport/tcp/outer_loop.hpp"
+#include "herring/transport/tcp/sleep.hpp"
 
 #include <atomic>
 #include <chrono>
@@ -27,7 +27,8 @@ namespace HERRING_NAMESPACE::detail {
 
 /// The pending waits of one transport in an io_context: at most one for each descriptor and direction.
 ///
-/// Cost: arming a wait allocates nothing. The concrete executor costs no indirect call a wait, the default one four.
+/// Cost: arming a wait allocates nothing. The concrete executor costs no indirect call a wait, the default
+///       one four.
 class asio_loop : public outer_loop {
   public:
     asio_loop(boost::asio::io_context& context, std::size_t descriptors)
@@ -38,20 +39,20 @@ class asio_loop : public outer_loop {
     asio_loop& operator=(asio_loop const&) = delete;
 
   private:
-    /// Memory of the one pending wait of a direction.
+    /// Memory of the pending wait of one direction.
     struct handler_memory {
         alignas(std::max_align_t) std::byte bytes[256];
     };
-    /// A socket that is only waited for.
+    /// A socket that Asio only waits for.
     struct waitable : boost::asio::posix::basic_descriptor<boost::asio::io_context::executor_type> {
         using boost::asio::posix::basic_descriptor<boost::asio::io_context::executor_type>::basic_descriptor;
     };
     struct place {
         manual_lifetime<waitable> socket;
-        bool pending[2] = {}; // to read, to write
+        bool pending[2] = {}; // for reading, for writing
         handler_memory memory[2];
     };
-    // Gives Asio one fixed block: at most one wait of a kind is pending.
+    // Gives Asio one fixed block: at most one wait of a direction is pending.
     template <class Value> struct fixed_allocator {
         using value_type = Value;
         handler_memory* memory;
@@ -116,7 +117,7 @@ class asio_loop : public outer_loop {
         try {
             if (context_.run_one_until(until) == 0 && armed_ == 0 && clock::now() < until)
                 ::poll(nullptr, 0, 1); // every peer is lost
-        } catch (...) { // thrown by a handler of the program; the operation that runs it goes on
+        } catch (...) { // a handler of the program has thrown; the operation that runs it goes on
             if (threw.load(std::memory_order_acquire)) return;
             thrown = std::current_exception();
             threw.store(true, std::memory_order_release);
@@ -133,7 +134,7 @@ class asio_loop : public outer_loop {
     static void wake_in(outer_loop& loop) noexcept {
         asio_loop& woken = self(loop);
         if (woken.waking_.exchange(true)) return; // a wake-up is pending
-        // What boost::asio::post does, without what it includes.
+        // The same as boost::asio::post, without its includes.
         woken.context_.get_executor()
             .require(boost::asio::execution::blocking.never)
             .require(boost::asio::execution::allocator(fixed_allocator<std::byte>(&woken.wake_memory_)))
@@ -150,12 +151,13 @@ class asio_loop : public outer_loop {
         ended.drain();
         delete &ended;
     }
-    // Cancelled waits refer to this object: they must be run before it is destroyed.
+    // Cancelled waits refer to this object, so they must run before it is destroyed.
     void drain() noexcept {
         for (std::size_t at = 0; at < places_.size(); ++at) forget_in(*this, at);
         if (armed_ > 0 || waking_.load()) context_.restart();
         while (armed_ > 0 || waking_.load())
-            // They are ready. poll_one would be one more loop to compile; a time that has passed runs nothing.
+            // The waits are ready. poll_one would be one more loop to compile, and a time in the past runs
+            // nothing.
             try {
                 if (context_.run_one_until(clock::now() + std::chrono::milliseconds(100)) == 0) break;
             } catch (...) {
@@ -163,7 +165,8 @@ class asio_loop : public outer_loop {
             }
         if (threw.load(std::memory_order_acquire)) throw_later(thrown);
     }
-    /// No call is left that could throw it: the program's next run of the io_context does.
+    /// Lets the program's next run of the io_context throw an exception, for no call of the reducer is left
+    /// to do so.
     HERRING_SETUP void throw_later(std::exception_ptr late) noexcept {
         try {
             context_.get_executor().require(boost::asio::execution::blocking.never).execute([late] {

@@ -1,4 +1,4 @@
-// herring: what a transport is: tagged, reliable, unordered two-sided messages between ranks.
+// herring: the transport concept: tagged, reliable, unordered messages between ranks.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_TRANSPORT_TRANSPORT_HPP
 #define HERRING_TRANSPORT_TRANSPORT_HPP
@@ -9,7 +9,6 @@
 #include "herring/model/exchange_tuning.hpp"
 #include "herring/policy/policy.hpp"
 #include "herring/transport/envelope.hpp"
-#include "herring/transport/transport_facts.hpp"
 
 #include <concepts>
 #include <cstddef>
@@ -20,39 +19,78 @@
 
 namespace HERRING_NAMESPACE {
 
-/// Bits of a tag that are carried along but do not take part in matching: a receive gets them in `completion::tag`.
+/// Promises of a transport: `static constexpr transport_facts facts{.keeps_order = true, ...};`.
+///
+/// The defaults hold for every transport of host memory. A misspelt member does not compile. The concept
+/// demands the functions that a fact promises.
+struct transport_facts {
+    /// Bytes of the largest message. A larger send is refused every time.
+    std::size_t max_message = static_cast<std::size_t>(-1);
+    /// Bits of a tag that are matched or carried along.
+    int tag_bits = 64;
+    /// Two messages with one tag are matched in the order in which they were sent.
+    bool keeps_order = false;
+    /// Posts use registered memory only.
+    bool registers_memory = false;
+    /// Posts may use memory of a device. Demands `register_device_memory(bytes, device)`.
+    bool device_memory = false;
+    /// Every peer that leaves or dies is reported as `lost`. The world notices the death of a rank in any
+    /// case.
+    bool reports_lost = true;
+    /// The memory of a withdrawn send is not read any more, by any rank.
+    bool withdraws = true;
+    /// Posted memory is read or written between polls. Demands `abandon()`, which ends that.
+    bool abandons = false;
+    /// `wait` may run handlers of the program. Demands `runs_handlers()`, `has_exception()` and
+    /// `take_exception()`.
+    bool runs_handlers = false;
+    /// Bytes of envelope that a message can carry beside its payload, at most 32. Above 0: demands a
+    /// `post_send` with an envelope, which the receiver finds in `completion::envelope`.
+    std::size_t envelope_bytes = 0;
+    /// A received message is what was sent, and is reported once: a decorator compares each message with its
+    /// envelope.
+    bool verifies = false;
+    /// Receives that can be posted at once, of all peers together.
+    std::size_t most_receives = static_cast<std::size_t>(-1);
+    /// Sizes that suit this transport.
+    exchange_tuning tuning{};
+    /// Sizes where all ranks reach each other over the loopback interface.
+    exchange_tuning same_host_tuning = tuning;
+};
+
+/// Bits of a tag that are carried along and not matched: the receiver finds them in `completion::tag`.
 inline constexpr std::uint64_t carried_bits = std::uint64_t{0xffffffff} << 28;
 
-/// The end of a post, or of a peer.
+/// The end of a post, or the loss of a peer, as `poll` reports it.
 struct completion {
     enum kind : std::uint8_t {
-        sent,     ///< the buffer of a send may be used again; no promise of delivery
-        received, ///< the buffer of a receive has `bytes` bytes
-        /// Nothing more comes from or goes to `peer`; `describe(peer)` says why. Once a peer. What it had sent is reported
-        /// before; a receive that is posted later may still find a message that had come.
+        sent,     ///< the buffer of a send may be reused; delivery is not promised
+        received, ///< the buffer of a receive holds `bytes` bytes
+        /// No message comes from or goes to `peer` any more; `describe(peer)` has the reason. Reported once a
+        /// peer, after the messages that the peer had sent. A receive that is posted later may still match
+        /// one of those.
         lost
     };
     std::uint64_t token = 0; ///< of the post
-    std::size_t bytes = 0;
-    peer_id peer{};
+    std::size_t bytes = 0;   ///< of the payload
+    peer_id peer{};          ///< the other end
     kind what = sent;
-    errc why = errc::ok;   ///< with `lost`
-    std::uint64_t tag = 0; ///< with `received`: the sender's tag, with its carried bits
-    /// With `received`: what the sender gave beside the payload. Valid until the functor of `poll` returns.
+    errc why = errc::ok;   ///< with `lost`: the kind of the error
+    std::uint64_t tag = 0; ///< with `received`: the sender's tag, carried bits included
+    /// With `received`: the sender's envelope. Valid until the functor of `poll` returns.
     std::span<std::byte const> envelope{};
 };
 
-/// What an engine asks of a transport at construction; all of it is known from the plan.
+/// Demands of an engine at the construction of a transport. All of them follow from the plan.
 struct transport_needs {
-    /// Ranks to exchange with, ascending. Posts and completions name a rank by its place here (`peer_id`). The pairs are
-    /// the same on both sides. Empty on all ranks or on none: construction may wait for all ranks, and times out where
-    /// only some have peers.
+    /// Ranks to exchange messages with, ascending. Posts and completions name a rank by its place here
+    /// (`peer_id`). A rank is a peer of its peers. Either all ranks have peers or none has: construction may
+    /// wait for all ranks, and times out where only some have peers.
     std::span<int const> peers;
-    std::size_t receives_per_peer = 0; ///< posted at once, at most
-    std::size_t sends_per_peer = 0;    ///< posted at once, at most
+    std::size_t receives_per_peer = 0; ///< most receives posted at once
+    std::size_t sends_per_peer = 0;    ///< most sends posted at once
     std::size_t largest_message = 0;   ///< bytes
-    /// Of the envelope that every message will have, the same on all ranks; 0: none has one.
-    std::size_t envelope_bytes = 0;
+    std::size_t envelope_bytes = 0;    ///< of every message, the same on all ranks; 0: none has an envelope
     std::chrono::milliseconds timeout = detail::usual_timeout; ///< of construction
 };
 
@@ -60,7 +98,8 @@ namespace clauses::transport {
 struct sink {
     void operator()(completion const&) const noexcept {}
 };
-// Whether `facts` is constexpr. By a function: clang takes a requirement for met where the initializer has an error.
+// True if `facts` is constexpr. A function, because clang takes a requirement as met where the initializer
+// has an error.
 template <class Transport>
 constexpr auto are_constant(int) noexcept
     -> decltype(std::integral_constant<int, Transport::facts.tag_bits>{}, true) {
@@ -73,7 +112,7 @@ concept facts = requires {
     { Transport::facts } -> std::same_as<transport_facts const&>;
 }
 &&are_constant<Transport>(0);
-/// Members that nobody reads: what they say belongs into `facts`.
+/// True if a fact is a member of the transport, where it is never read: it belongs into `facts`.
 template <class Transport>
 concept strays = requires {
     Transport::max_message;
@@ -108,7 +147,7 @@ concept polls = requires(Transport& t, sink const& on_completion) {
     { t.poll(on_completion) }
     noexcept->std::convertible_to<std::size_t>;
 };
-// Not asked for: a transport that looks at its peers one after the other may offer it.
+// Optional: for a transport that looks at its peers one after the other.
 template <class Transport>
 concept polls_from = requires(Transport& t, peer_id peer, sink const& on_completion) {
     { t.poll_from(peer, on_completion) }
@@ -121,7 +160,7 @@ concept sleeps = requires(Transport& t, time_point until) {
     { t.wake() }
     noexcept;
 };
-// A promise and its function go together: one without the other is a slip.
+// A fact and its function go together: one without the other is a slip.
 template <class Transport>
 concept registers_of_devices = requires(Transport& t, std::span<std::byte> memory) {
     t.register_device_memory(memory, 0);
@@ -155,7 +194,7 @@ concept hands_over_exceptions = requires(Transport& t, Transport const& c) {
 template <class Transport>
 concept runs_handlers = facts<Transport> && Transport::facts.runs_handlers == has_handlers<Transport> &&
                         (!has_handlers<Transport> || hands_over_exceptions<Transport>);
-// A class that is derived from a transport has the function of that one, and facts of its own.
+// A class derived from a transport inherits this function, and may have facts of its own without the promise.
 template <class Transport>
 concept has_envelopes = requires(Transport& t, peer_id peer, std::span<std::byte const> bytes) {
     t.post_send(peer, std::uint64_t{}, bytes, bytes, std::uint64_t{});
@@ -175,31 +214,54 @@ concept describes = requires(Transport const& t, peer_id peer) {
 };
 } // namespace clauses::transport
 
-/// Tagged, reliable, unordered messages.
+/// Tagged, reliable, unordered messages between ranks.
 ///
-/// - `post_send(peer, tag, bytes, token)`, `post_receive(peer, tag, bytes, token)`: non-blocking, no allocation on
-///   the expected path, false for «not now». What was announced at construction is taken in the end; receives also
-///   when nothing that was posted before them completes. A message goes to the receive of the same peer and tag,
-///   leaving the `carried_bits` out; two posted at once with one tag match in any order. A receive may be larger than
-///   its message, never smaller. A send above `max_message` is refused (false), every time, and nothing of it moves.
-/// - `poll(on_completion)`: moves bytes and reports completions; calls nothing but its functor.
-/// - `poll_from(peer, on_completion)`, where a look at one peer costs less than one at all: as `poll`, which is called now and then
-///   all the same, but only what comes from this peer has to be looked for. Called while nothing else is waited for.
-/// - `wait(until)`: sleeps until `poll` would find something, or `until`; `wake()` ends it from another thread.
-/// - `register_memory(bytes)`: called at construction, once for every region that posts will use.
-/// - Destruction withdraws what is still posted: from then on its memory is neither read nor written, by anyone. What
-///   was reported as `sent` arrives all the same: a rank leaves when all is done for it, and others may still wait
-///   for its last messages.
-/// - `facts`, a `transport_facts`: what may be relied upon, and the sizes that suit it. What they promise is there:
-///   - `device_memory`: `register_device_memory(bytes, device)`, called once for every region of a device.
-///   - `abandons`: `abandon()`, called when a reduction has failed, before the caller hears of it. From then on nothing
-///     that was posted is read or written, for its memory may be freed; nothing is posted or polled any more. A
-///     transport that touches posted memory in `poll` alone needs none.
-///   - `envelope_bytes`: `post_send(peer, tag, envelope, bytes, token)`, for decorators that check or seal what another
-///     transport carries. The envelope is copied at the post. `transport_needs::envelope_bytes` says how large those of
-///     all messages will be.
-///   - `runs_handlers`: `wait` may run handlers of the program. `runs_handlers()` says whether it does;
-///     `has_exception()` and `take_exception()` hand over the first exception that one has thrown.
+/// Threads:  one at a time; `wake` from any.
+/// Errors:   construction throws `error`. Later a failed peer is reported as `lost`, and nothing throws.
+/// Lifetime: memory of a post is the transport's until the post completes or is withdrawn by `abandon` or
+///           destruction.
+///
+/// Clauses, each required:
+///
+/// - `name`, `facts`: constants; a `char const*`, and a `transport_facts` on which the engine relies.
+/// - No fact is a member of the transport itself, where it is never read.
+/// - `Transport(world&, transport_needs const&)`: connects this rank with its peers, on all ranks at once,
+///   within `transport_needs::timeout`.
+/// - `post_send(peer, tag, bytes, token)`: begins a send; never blocks; does not allocate on the expected
+///   path.
+///   - False: not now, the caller posts again later. Every send announced at construction is taken in the
+///     end.
+///   - False every time, and no byte moves: more than `max_message` bytes.
+/// - `post_receive(peer, tag, bytes, token)`: begins a receive, likewise. Every receive announced at
+///   construction is taken in the end, also if no earlier post completes.
+///   - A message goes to the receive of the same peer and tag, compared without `carried_bits`. Two receives
+///     posted at once with one tag match in any order.
+///   - A receive may be larger than its message. One that is smaller is an error of the program: its
+///     completion has the message's true size, and no byte is written past its end; or the peer is `lost`.
+/// - `poll(on_completion)`: moves bytes, reports completions, returns their number; calls no code but the
+///   functor, which may post.
+/// - `wait(until)`: sleeps until `poll` can make progress, until the time, or until `wake()`, which another
+///   thread may call.
+/// - `register_memory(bytes)`: called at construction, once for every region that posts will use. With
+///   `facts.device_memory` also `register_device_memory(bytes, device)`, once for every region of a device.
+/// - `describe(peer)`: the reason why a peer is lost; the text is valid as long as the transport.
+/// - `abandon()`, with `facts.abandons`: called when a reduction has failed, before the caller learns of it.
+///   Afterwards no posted memory is read or written, for it may be freed, and nothing is posted or polled. A
+///   transport that touches posted memory in `poll` alone needs none.
+/// - `runs_handlers()`, `has_exception()`, `take_exception()`, with `facts.runs_handlers`: true if `wait`
+///   runs handlers of the program; true if one has thrown; hands over the first exception since the last
+///   call.
+/// - `post_send(peer, tag, envelope, bytes, token)`, with `facts.envelope_bytes`: as `post_send`, for
+///   decorators that check or seal messages. The envelope is copied at the post.
+///   `transport_needs::envelope_bytes` is the size of all envelopes.
+///
+/// Destruction withdraws every post: afterwards its memory is neither read nor written, by any rank. A
+/// message reported as `sent` still arrives: a rank leaves when its own work is done, and others may still
+/// wait for its last messages.
+///
+/// Optional: `poll_from(peer, on_completion)`, where a look at one peer costs less than a look at all. Called
+/// when nothing but this peer is waited for; only its messages have to be looked for. `poll` is called now
+/// and then all the same.
 template <class Transport>
 concept transport_policy =
     std::same_as<typename Transport::axis, axes::transport> && clauses::transport::facts<Transport> &&

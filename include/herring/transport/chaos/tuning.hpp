@@ -1,4 +1,4 @@
-// herring: what transport::chaos does, and how often.
+// herring: the settings of transport::chaos: the shares of delays and faults, its seed and its counters.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_TRANSPORT_CHAOS_TUNING_HPP
 #define HERRING_TRANSPORT_CHAOS_TUNING_HPP
@@ -9,32 +9,33 @@
 
 namespace HERRING_NAMESPACE::transport {
 
-/// A link between two ranks, either way.
+/// A link between two ranks, in both directions.
 struct chaos_link {
     int a = -1, b = -1;
 };
 
-/// What `chaos` does, and how often. The defaults destroy nothing: a sound engine gives the same bits.
+/// The disturbances of `chaos`, and their shares. The defaults destroy nothing: a sound engine gives the same
+/// bits.
 struct chaos_tuning {
     static constexpr int nobody = -1;
     static constexpr int drawn = -2; ///< the seed chooses
 
-    std::uint64_t seed = 0; ///< 0: HERRING_CHAOS_SEED, or else a random one
+    std::uint64_t seed = 0; ///< 0: HERRING_CHAOS_SEED, else a random seed
 
     std::uint32_t not_now_per_1000 = 60;    ///< posts that return false; below 1000
     std::uint32_t delay_per_1000 = 250;     ///< sends that are posted later
     std::uint32_t hold_back_per_1000 = 250; ///< completions that are reported later
-    std::uint32_t longest = 12;             ///< delay of anything in polls, at most; at least 1
+    std::uint32_t longest = 12;             ///< longest delay, in polls; at least 1
     bool reorder = true;                    ///< late sends and completions are shuffled
 
     // Destructive.
-    std::uint32_t flip_per_1000 =
-        0; ///< received messages with one bit flipped, of the payload or the envelope
-    /// Messages that are sent once more, later: only below a transport that drops them, such as `checked`.
+    std::uint32_t flip_per_1000 = 0; ///< received messages with a flipped bit, of payload or envelope
+    /// Messages that are sent again, later: only below a transport that drops repeated ones, such as
+    /// `checked`.
     std::uint32_t duplicate_per_1000 = 0;
-    int stop = nobody; ///< this rank falls silent: nothing moves to or from it any more, and nobody is told
+    int stop = nobody; ///< this rank falls silent: no message moves to or from it, and no rank is notified
     chaos_link cut{};  ///< this link breaks: each end finds the other `lost`; a = drawn: any link
-    std::uint32_t after = 100; ///< the stop or the cut comes after so many sends at most; the seed chooses
+    std::uint32_t after = 100; ///< the stop or the cut comes after at most so many sends; the seed chooses
 };
 
 /// The seed of one transport, as the argument after the layout: `reducer<...> reduce(world, layout,
@@ -43,7 +44,7 @@ struct chaos_seed {
     std::uint64_t value = 0;
 };
 
-/// How often `chaos` has acted.
+/// Numbers of actions of `chaos` on this rank.
 struct chaos_counts {
     std::uint64_t posts = 0;
     std::uint64_t refused = 0;
@@ -61,7 +62,7 @@ struct chaos_word {
     static constexpr char const* word = "chaos";
 };
 
-/// As a need of the transport, so that a pack says it once.
+/// Demands on the tuning and the order of decorators, as a need of the transport: a pack reports it once.
 template <class Inner, transport::chaos_tuning Tuning> struct chaos_numbers {
     template <class Pack> struct check {
         static constexpr bool moves = Tuning.not_now_per_1000 < 1000 && Tuning.delay_per_1000 <= 1000 &&

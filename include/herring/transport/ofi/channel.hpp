@@ -1,4 +1,4 @@
-// herring: the connection of a rank with its peers over libfabric: endpoint, bounded calls, and which peers are lost.
+// herring: the connection of a rank with its peers over libfabric: endpoint, bounded calls, lost peers.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_TRANSPORT_OFI_CHANNEL_HPP
 #define HERRING_TRANSPORT_OFI_CHANNEL_HPP
@@ -21,17 +21,17 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// A rank that messages go to and come from.
+/// A peer, and its messages in flight.
 struct ofi_peer {
     int rank = -1;
     bool is_lost = false;
     fi_addr_t address = FI_ADDR_UNSPEC;
-    std::uint64_t sending = 0;            ///< messages to it in flight
-    std::uint64_t sent = 0, received = 0; ///< messages that are complete
-    char reason[280] = "";                ///< why it is lost
+    std::uint64_t sending = 0;            ///< messages to the peer in flight
+    std::uint64_t sent = 0, received = 0; ///< complete messages
+    char reason[280] = "";                ///< why the peer is lost
 };
 
-/// A post in flight. The provider owns the first member meanwhile (FI_CONTEXT2).
+/// A post in flight. Meanwhile the provider owns the first member (FI_CONTEXT2).
 struct ofi_post {
     enum kind : std::uint8_t { send, receive, hello, goodbye, note_out };
     fi_context2 context{};
@@ -42,20 +42,20 @@ struct ofi_post {
     kind what = send;
     std::byte* into = nullptr; // of a receive
     std::uint64_t tag = 0;
-    std::size_t beside = 0; ///< bytes of the envelope, once it is there
+    std::size_t beside = 0; ///< bytes of the envelope, once received
 };
 
 /// The endpoint of a rank, its peers, and the completions for the next poll.
 ///
-/// A peer is lost once, with a reason. All are lost after `close`, and once a call into libfabric was abandoned; the
-/// endpoint is not used after that.
+/// A peer is lost once, with a reason. All peers are lost after `close`, and once a call into libfabric was
+/// abandoned; the endpoint is not used afterwards.
 ///
 /// Threads:  one at a time.
-/// Cost:     a call: as of escapable_calls.
-/// Lifetime: `end` comes before the memory of posts is freed.
+/// Cost:     of a call: as escapable_calls.
+/// Lifetime: call `end` before the memory of posts is freed.
 class ofi_channel {
   public:
-    /// `found`: completions that may come between two polls, without losses.
+    /// `found`: most completions between two polls, beside losses.
     HERRING_SETUP ofi_channel(world& ranks, std::span<int const> peers, std::size_t found,
                               ofi_facts const& tag)
         : peers_(peers.size()), found_(found + peers.size()), closes_in_flight_(tag.closes_in_flight),
@@ -80,15 +80,15 @@ class ofi_channel {
         for (std::size_t i = 0; i < to.size(); ++i) peers_[i].address = to[i];
     }
 
-    /// Whether the endpoint is in use.
+    /// True if the endpoint is in use.
     bool is_open() const noexcept { return open_; }
-    /// Only while `is_open`.
+    /// Returns the endpoint, which exists while `is_open`.
     ofi_endpoint& endpoint() noexcept { return *endpoint_; }
     HERRING_SETUP void register_memory(std::span<std::byte> memory, int device) {
         if (endpoint_ != nullptr) endpoint_->register_memory(memory, device);
     }
 
-    /// What a call into libfabric returns, or `abandoned`: then the endpoint is never used again.
+    /// Returns the result of a call into libfabric, or `abandoned`: then the endpoint is never used again.
     template <class Call> long call(Call const& one) noexcept {
         if (endpoint_ == nullptr) [[unlikely]]
             return escapable_calls::abandoned;
@@ -100,7 +100,7 @@ class ofi_channel {
         return rc;
     }
 
-    /// After it libfabric neither reads nor writes what was posted.
+    /// Closes the endpoint. Afterwards libfabric neither reads nor writes posted memory.
     HERRING_SETUP void close() noexcept {
         abandon();
         if (endpoint_ == nullptr) return;
@@ -112,7 +112,7 @@ class ofi_channel {
         if (open_) close();
         delete std::exchange(endpoint_, nullptr);
     }
-    /// Whether the endpoint may be closed with messages in flight.
+    /// True if the endpoint may be closed with messages in flight.
     bool closes_in_flight() const noexcept { return closes_in_flight_; }
 
     fixed_array<ofi_peer>& peers() noexcept { return peers_; }
@@ -132,7 +132,7 @@ class ofi_channel {
         p.is_lost = true;
         found_.push(completion{0, 0, id(p), completion::lost, why});
     }
-    /// A post was refused for good: the peer is lost. Returns false.
+    /// Reports a peer as lost because a post was refused for good. Returns false.
     HERRING_SETUP bool refused(ofi_peer& p, long rc, std::size_t bytes) noexcept {
         if (p.is_lost) return false;
         bool const too_long = rc == -FI_EMSGSIZE;

@@ -1,4 +1,4 @@
-// herring: one endpoint of libfabric with its queue, addresses and registered memory.
+// herring: an endpoint of libfabric with its queue, addresses and registered memory.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_TRANSPORT_OFI_ENDPOINT_HPP
 #define HERRING_TRANSPORT_OFI_ENDPOINT_HPP
@@ -10,7 +10,6 @@
 #include "herring/control/wire/codec.hpp"
 #include "herring/machine/identity.hpp"
 #include "herring/transport/ofi/handle.hpp"
-#include "herring/transport/ofi/regions.hpp"
 #include "herring/transport/ofi/select.hpp"
 
 #include <atomic>
@@ -19,12 +18,91 @@
 #include <cstring>
 #include <span>
 #include <string>
+#include <utility>
 
 #include <sys/stat.h>
+#include <sys/uio.h>
 
 namespace HERRING_NAMESPACE::detail {
 
-/// The address of a rank's endpoint, as ranks exchange it over the control link.
+/// The registered memory of one endpoint, each region once. A domain that asks for no registration gets none.
+///
+/// Threads: as the endpoint.
+/// Cost:    `descriptor_of` takes one comparison a region.
+class ofi_regions {
+  public:
+    ofi_regions() = default;
+    /// `modes`: the mr_mode that the domain grants.
+    explicit ofi_regions(int modes) noexcept : modes_(modes) {}
+
+    /// True if posts need a descriptor of the memory that they use.
+    bool needed() const noexcept { return (modes_ & (FI_MR_LOCAL | FI_MR_HMEM)) != 0; }
+
+    /// Registers memory of the host, or, if `device` ≥ 0, of that CUDA device.
+    ///
+    /// Errors: `no_resources`, `unsupported`, with the size and libfabric's text; earlier regions stay
+    ///         registered.
+    HERRING_SETUP void add(fid_domain* domain, fid_ep* endpoint, std::span<std::byte> memory, int device,
+                           int rank) {
+        if (!needed() || memory.empty()) return;
+        iovec const where{memory.data(), memory.size()};
+        fi_mr_attr asked{};
+        asked.mr_iov = &where;
+        asked.iov_count = 1;
+        asked.access = FI_SEND | FI_RECV;
+        asked.requested_key = held_.size(); // distinct, as the chooser of keys must ensure
+        if (device >= 0) {
+            asked.iface = FI_HMEM_CUDA;
+            asked.device.cuda = device;
+        }
+        ofi_handle<fid_mr> handle;
+        int rc = fi_mr_regattr(domain, &asked, 0, handle.out());
+        if (rc == 0 && (modes_ & FI_MR_ENDPOINT) != 0) {
+            rc = fi_mr_bind(handle.get(), &endpoint->fid, 0);
+            if (rc == 0) rc = fi_mr_enable(handle.get());
+        }
+        if (rc != 0)
+            throw error(rc == -FI_ENOSYS || rc == -FI_EOPNOTSUPP ? errc::unsupported : errc::no_resources,
+                        rank, -1, "libfabric",
+                        {"cannot register ", memory.size(), " bytes", device >= 0 ? " of a device" : "", ": ",
+                         ofi_text(rc), "; raise the limit of locked memory (ulimit -l unlimited)"});
+        fixed_array<ofi_handle<fid_mr>> held(held_.size() + 1);
+        fixed_array<region> regions(held.size());
+        for (std::size_t i = 0; i < regions_.size(); ++i) {
+            held[i] = std::move(held_[i]);
+            regions[i] = regions_[i];
+        }
+        regions[regions_.size()] = {memory.data(), memory.size(), fi_mr_desc(handle.get())};
+        held[regions_.size()] = std::move(handle);
+        held_ = std::move(held);
+        regions_ = std::move(regions);
+    }
+
+    /// Returns the descriptor of memory that lies in a region, or nullptr.
+    void* descriptor_of(void const* memory) const noexcept {
+        for (region const& r : regions_)
+            if (static_cast<std::size_t>(static_cast<std::byte const*>(memory) - r.begin) < r.size)
+                return r.descriptor;
+        return nullptr;
+    }
+
+    void close() noexcept {
+        for (ofi_handle<fid_mr>& one : held_) one.close();
+    }
+
+  private:
+    struct region {
+        std::byte const* begin = nullptr;
+        std::size_t size = 0;
+        void* descriptor = nullptr;
+    };
+
+    int modes_ = 0;
+    fixed_array<ofi_handle<fid_mr>> held_;
+    fixed_array<region> regions_;
+};
+
+/// The address of a rank's endpoint, as ranks exchange it over the control connection.
 struct ofi_address {
     static constexpr std::size_t most = 216;
 
@@ -36,7 +114,8 @@ struct ofi_address {
 };
 static_assert(sizeof(ofi_address) <= 256);
 
-/// Throws unless the address vector took the addresses of all `peers`; `to` marks those that it did not.
+/// Throws unless the address vector took the addresses of all `peers`; `to` marks the addresses that it did
+/// not take.
 HERRING_SETUP inline void ofi_entered(int rank, int taken, std::span<fi_addr_t const> to,
                                       std::span<int const> peers) {
     if (taken == static_cast<int>(peers.size())) return;
@@ -51,8 +130,7 @@ HERRING_SETUP inline void ofi_entered(int rank, int taken, std::span<fi_addr_t c
 /// An endpoint, open and enabled.
 ///
 /// Threads: one at a time (FI_THREAD_DOMAIN).
-///
-/// Errors: `unsupported`, `no_resources`, `unreachable` with the call that failed and libfabric's text.
+/// Errors:  `unsupported`, `no_resources`, `unreachable`, with the call that failed and libfabric's text.
 class ofi_endpoint {
   public:
     ofi_endpoint() = default;
@@ -89,16 +167,17 @@ class ofi_endpoint {
     fid_ep* get() const noexcept { return endpoint_.get(); }
     fid_cq* queue() const noexcept { return queue_.get(); }
     fid_fabric* fabric() const noexcept { return fabric_.get(); }
-    /// Readable when the queue may have completions; −1: there is no descriptor.
+    /// Returns a descriptor that is readable when the queue may have completions; −1: there is none.
     int descriptor() const noexcept { return descriptor_; }
 
-    /// After it libfabric neither reads nor writes what was posted.
+    /// Closes the endpoint. Afterwards libfabric neither reads nor writes posted memory.
     void close() noexcept {
-        endpoint_.close(); // before the memory that is bound to it
+        endpoint_.close(); // before the memory that is registered with it
         regions_.close();
     }
 
-    /// Keeps an endpoint open until the process ends, where closing it would do harm. Progress is manual: it moves nothing.
+    /// Keeps an endpoint open until the process ends, where closing it would do harm. Progress is manual: no
+    /// byte moves.
     static void leak_until_exit(ofi_endpoint* left) noexcept {
         static std::atomic<ofi_endpoint*> kept{nullptr};
         left->next_kept_ = kept.load();
@@ -106,7 +185,7 @@ class ofi_endpoint {
         }
     }
 
-    /// The address of this rank.
+    /// Returns the address of this rank.
     HERRING_SETUP ofi_address address() const {
         ofi_address result;
         result.machine = machine();
@@ -123,17 +202,17 @@ class ofi_endpoint {
         return result;
     }
 
-    /// Enters the addresses of the peers; `to[i]` is the address of `peers[i]` in calls.
+    /// Enters the addresses of the peers; calls name `peers[i]` by `to[i]`.
     ///
-    /// Errors: `mismatch` where they are of another kind, `unsupported` where the provider cannot reach a rank,
-    /// `no_resources` where it takes no more; each names the rank.
+    /// Errors: `mismatch` for an address of another kind, `unsupported` where the provider cannot reach a
+    ///         rank, `no_resources` where the address vector is full; each names the rank.
     HERRING_SETUP void enter(gather_result const& addresses, std::span<int const> peers, ofi_facts const& tag,
                              std::span<fi_addr_t> to) {
         ofi_address const mine = address();
-        fixed_array<ofi_address> theirs(peers.size());
+        fixed_array<ofi_address> others(peers.size());
         std::size_t length = 0;
         for (std::size_t i = 0; i < peers.size(); ++i) {
-            ofi_address& one = theirs[i];
+            ofi_address& one = others[i];
             if (!wire::read_value(addresses[static_cast<std::size_t>(peers[i])], one) || one.size == 0 ||
                 one.size > sizeof one.name || one.format != mine.format ||
                 (mine.format != FI_ADDR_STR && one.size != mine.size))
@@ -152,11 +231,11 @@ class ofi_endpoint {
                              "' joins processes: use transport::inproc for threads"});
             length += one.size;
         }
-        // Texts differ in size, and providers in how they take several at once: one by one.
+        // One by one: texts differ in size, and providers in how they take several at once.
         if (mine.format == FI_ADDR_STR) {
             for (std::size_t i = 0; i < peers.size(); ++i) {
                 char name[2 * sizeof(ofi_address)] = {}; // providers read more than the text
-                std::memcpy(name, theirs[i].name, theirs[i].size);
+                std::memcpy(name, others[i].name, others[i].size);
                 ofi_entered(rank_, fi_av_insert(book_.get(), name, 1, &to[i], 0, nullptr), {&to[i], 1},
                             {&peers[i], 1});
             }
@@ -164,23 +243,23 @@ class ofi_endpoint {
         }
         fixed_array<std::byte> packed(length);
         for (std::size_t i = 0; i < peers.size(); ++i)
-            std::memcpy(packed.data() + i * mine.size, theirs[i].name, mine.size);
+            std::memcpy(packed.data() + i * mine.size, others[i].name, mine.size);
         ofi_entered(rank_, fi_av_insert(book_.get(), packed.data(), peers.size(), to.data(), 0, nullptr), to,
                     peers);
     }
 
-    /// Whether posts need a descriptor of the memory that they use.
+    /// True if posts need a descriptor of the memory that they use.
     bool registers() const noexcept { return regions_.needed(); }
-    /// Registers memory once, until `close`; `device` ≥ 0: of that CUDA device.
+    /// Registers memory until `close`; `device` ≥ 0: of that CUDA device.
     ///
     /// Errors: `no_resources`, `unsupported`.
     HERRING_SETUP void register_memory(std::span<std::byte> memory, int device = -1) {
         regions_.add(domain_.get(), endpoint_.get(), memory, device, rank_);
     }
-    /// The descriptor of registered memory, or nullptr.
+    /// Returns the descriptor of registered memory, or nullptr.
     void* descriptor_of(void const* memory) const noexcept { return regions_.descriptor_of(memory); }
 
-    /// Equal for processes that share one /dev/shm.
+    /// Returns a number that is equal for processes that share one /dev/shm.
     HERRING_SETUP static std::uint64_t machine() {
         struct ::stat about {};
         std::string const boot = boot_id();
@@ -188,7 +267,7 @@ class ofi_endpoint {
         return hash_of(boot.data(), boot.size()) ^ mount;
     }
     HERRING_SETUP static std::uint64_t this_process() noexcept {
-        // A forked child has its parent's number, and its own process id.
+        // A forked child has its parent's number, but its own process id.
         static std::uint64_t const number = random_bits();
         return number ^ static_cast<std::uint64_t>(::getpid()) * 0x9E3779B97F4A7C15u;
     }

@@ -26,22 +26,24 @@ namespace HERRING_NAMESPACE::detail {
 
 /// Ends calls in which a library spins for ever on a lock that a dead rank holds.
 ///
-/// Some libraries keep locks in memory that processes share, as libfabric's shm does. A rank that is killed or stopped
-/// while it holds one leaves the others spinning inside the library, where no deadline reaches them. A watching thread
-/// measures the call. When one call has used `cpu_limit` of CPU time, its thread is sent a signal. The handler sleeps,
-/// so that no core is burnt, and returns to the call; or, once the world has failed, jumps out of it. What the library
-/// was doing is then half done, and its objects must not be used again.
+/// Some libraries keep locks in memory that processes share, as libfabric's shm does. A rank that is killed
+/// or stopped while it holds such a lock leaves the others spinning inside the library, where no deadline
+/// reaches them. A watching thread measures each call. When a call has used `cpu_limit` of CPU time, its
+/// thread is sent a signal. The handler sleeps, so as not to burn a core, and returns to the call; once the
+/// world has failed, it jumps out of the call. The work of the library is then half done, and its objects
+/// must not be used again.
 ///
-/// The signal is the highest real-time one that the program neither handles nor blocks. It is unblocked in threads that
-/// call; a handler is installed for the moment of the signal only, and never as long as calls return soon.
+/// The signal is the highest real-time signal that the program neither handles nor blocks. It is unblocked in
+/// threads that call. Its handler is installed for the moment of the signal only, and never as long as calls
+/// return soon.
 ///
-/// Threads:  calls from one thread at a time, any one.
-/// Cost:     a call: sigsetjmp, some ns, and one system call when another thread calls than before; a thread that wakes
-///           ten times a second. Where it is not needed: a branch.
+/// Threads:  calls from any thread, one at a time.
+/// Cost:     a call: sigsetjmp, some ns, and one system call when another thread than before calls; a thread
+///           that wakes ten times a second. Without `needed`: a branch.
 /// Errors:   `no_resources` where no thread can be started.
 class escapable_calls {
   public:
-    static constexpr long abandoned = -1'000'000; ///< in place of the result of the call
+    static constexpr long abandoned = -1'000'000; ///< in place of the result of a call
 
     /// Without `needed`, calls are plain calls.
     HERRING_SETUP escapable_calls(world const& ranks, bool needed) : ranks_(ranks) {
@@ -53,7 +55,7 @@ class escapable_calls {
         if (watched_) end();
     }
 
-    /// What `call()` returns, or `abandoned`. No object of `call` may need its destructor.
+    /// Returns the result of `call()`, or `abandoned`. No object of `call` may need its destructor.
     template <class Call> [[gnu::noinline]] long operator()(Call const& call) noexcept {
         if (watched_) {
             // Without the signal mask, which would cost a system call; the handler blocks nothing.
@@ -67,8 +69,9 @@ class escapable_calls {
     }
 
   private:
-    // Between two looks while calls return, and while one does not; CPU time of a call until it is signalled; sleep of the
-    // handler; wait for a signal to be handled.
+    // seldom, often: times between two looks, while calls return and while one does not; cpu_limit: CPU time
+    // of a call until its thread is signalled; nap: sleep of the handler; delivery: wait for a signal to be
+    // handled.
     static constexpr std::chrono::milliseconds seldom{100}, often{20}, cpu_limit{100}, nap{200},
         delivery{1'000};
 
@@ -87,7 +90,8 @@ class escapable_calls {
                          thread_advice()});
         watched_ = true;
     }
-    /// Prepares a thread that calls for the first time: some, like that of progress::thread, block all signals.
+    /// Prepares a thread that calls for the first time: some threads, like that of progress::thread, block
+    /// all signals.
     HERRING_SETUP void adopt_thread() noexcept {
         who_.store(::pthread_self(), std::memory_order_relaxed);
         int const number = number_.load(std::memory_order_relaxed);
@@ -109,7 +113,7 @@ class escapable_calls {
     HERRING_SETUP void watch() noexcept {
         monitor::guard const held(changed_);
         std::uint64_t seen = 0;
-        std::chrono::nanoseconds at_first{-1}; // CPU time when the call was seen twice
+        std::chrono::nanoseconds at_first{-1}; // CPU time when the call was seen for the second time
         while (!ending_) {
             bool const stays = calls_.load(std::memory_order_acquire) == seen && seen % 2 != 0;
             changed_.wait_until(clock::now() + (stays || ranks_.failed() != nullptr ? often : seldom));
@@ -125,7 +129,7 @@ class escapable_calls {
         }
     }
 
-    /// CPU time of the thread that is in a call.
+    /// Returns the CPU time of the thread that is in a call.
     std::chrono::nanoseconds cpu_time() const noexcept {
         clockid_t its_clock{};
         timespec now{};
@@ -135,19 +139,19 @@ class escapable_calls {
         return std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec);
     }
 
-    /// Sends the signal and waits until its handler has returned. Where the thread blocks that signal, or the program
-    /// handles it by now, the next call tries another signal.
+    /// Sends the signal and waits until its handler has returned. If the thread blocks the signal, or the
+    /// program handles it by now, the next attempt takes another signal.
     HERRING_SETUP void signal_caller(std::uint64_t call) noexcept {
         static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
         ::pthread_mutex_lock(&one_at_a_time);
         int const number = free_signal(number_.load(std::memory_order_relaxed), false);
-        bool heard = calls_.load(std::memory_order_acquire) != call; // it has returned meanwhile
+        bool heard = calls_.load(std::memory_order_acquire) != call; // the call has returned meanwhile
         if (number > 0 && !heard) heard = send(number);
         ::pthread_mutex_unlock(&one_at_a_time);
         if (heard) return;
         number_.store(number > SIGRTMIN ? number - 1 : SIGRTMAX, std::memory_order_relaxed);
-        if (said_) return;
-        said_ = true;
+        if (reported_) return;
+        reported_ = true;
         std::fprintf(stderr,
                      "herring: rank %d: a call into a library does not return, and its thread does not hear "
                      "the real-time "
@@ -159,7 +163,7 @@ class escapable_calls {
         struct sigaction before {};
         struct sigaction now {};
         ours.sa_handler = on_signal;
-        ours.sa_flags = SA_NODEFER | SA_RESTART; // or a jump would leave it blocked
+        ours.sa_flags = SA_NODEFER | SA_RESTART; // SA_NODEFER: a jump would leave the signal blocked
         ::sigaction(number, &ours, &before);
         std::uint64_t const earlier = handled_.load(std::memory_order_acquire);
         wanted_.store(this, std::memory_order_release);
@@ -178,7 +182,7 @@ class escapable_calls {
         ::sigaction(number, &before, nullptr);
         return heard;
     }
-    /// The highest signal up to `most` without a handler, or −1.
+    /// Returns the highest signal up to `most` without a handler, or −1.
     static int free_signal(int most, bool unblocked_here) noexcept {
         sigset_t blocked;
         ::sigemptyset(&blocked);
@@ -198,7 +202,7 @@ class escapable_calls {
             return;
         int const code = errno;
         std::uint64_t const call = of->calls_.load(std::memory_order_relaxed);
-        bool const inside = call % 2 != 0; // else it has returned
+        bool const inside = call % 2 != 0; // else the call has returned
         for (auto left = nap; inside && left.count() > 0 && of->ranks_.failed() == nullptr; left -= often)
             sleep_for(often);
         bool const leaves = inside && of->ranks_.failed() != nullptr;
@@ -208,7 +212,7 @@ class escapable_calls {
         errno = code;
     }
 
-    static inline std::atomic<escapable_calls*> wanted_{nullptr}; // whose call is signalled
+    static inline std::atomic<escapable_calls*> wanted_{nullptr}; // the object whose call is signalled
 
     world const& ranks_;
     bool watched_ = false;
@@ -219,7 +223,7 @@ class escapable_calls {
     sigjmp_buf out_{};
     monitor changed_;
     bool ending_ = false;
-    bool said_ = false;
+    bool reported_ = false;
     pthread_t thread_{};
 };
 

@@ -1,4 +1,4 @@
-// herring: owners of libfabric's objects: each closes what it holds, also when construction fails half way.
+// herring: owners of libfabric's objects: each closes its object, also when construction fails half way.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_TRANSPORT_OFI_HANDLE_HPP
 #define HERRING_TRANSPORT_OFI_HANDLE_HPP
@@ -19,7 +19,8 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// Owns one object of libfabric's. What was opened later must go first: members in the order of opening see to it.
+/// Owns one object of libfabric. Objects must be closed in the reverse order of opening: declare members in
+/// that of opening.
 template <class Fid> class ofi_handle {
   public:
     ofi_handle() = default;
@@ -33,12 +34,12 @@ template <class Fid> class ofi_handle {
 
     Fid* get() const noexcept { return owned_; }
     explicit operator bool() const noexcept { return owned_ != nullptr; }
-    /// Where a call that opens one writes it.
+    /// Returns the place where a call that opens an object writes it.
     Fid** out() noexcept {
         close();
         return &owned_;
     }
-    /// 0, or the negative error that libfabric answers; it is let go of either way.
+    /// Closes the object. Returns 0 or libfabric's negative error; the object is no longer owned either way.
     int close() noexcept {
         Fid* const owned = std::exchange(owned_, nullptr);
         return owned == nullptr ? 0 : fi_close(&owned->fid);
@@ -48,7 +49,7 @@ template <class Fid> class ofi_handle {
     Fid* owned_ = nullptr;
 };
 
-/// Owns a list that fi_getinfo made, or one entry that fi_allocinfo or fi_dupinfo made.
+/// Owns a list from fi_getinfo, or one entry from fi_allocinfo or fi_dupinfo.
 class ofi_info {
   public:
     explicit ofi_info(fi_info* owned = nullptr) noexcept : first_(owned) {}
@@ -68,7 +69,7 @@ class ofi_info {
     fi_info* first_;
 };
 
-/// What libfabric says of a negative return value.
+/// Returns libfabric's text for a negative return value.
 inline char const* ofi_text(long rc) noexcept { return fi_strerror(static_cast<int>(rc < 0 ? -rc : rc)); }
 
 } // namespace HERRING_NAMESPACE::detail

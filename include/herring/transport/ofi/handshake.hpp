@@ -1,4 +1,4 @@
-// herring: hello and goodbye over libfabric: a pair of ranks shows that it is connected; a rank announces that it leaves.
+// herring: hello and goodbye over libfabric: ranks show that they are connected, and that they leave.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_TRANSPORT_OFI_HANDSHAKE_HPP
 #define HERRING_TRANSPORT_OFI_HANDSHAKE_HPP
@@ -30,15 +30,16 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// Two notes each way between a pair of ranks. They are untagged, so that every tag is the engine's.
+/// Two notes each way between a pair of ranks. Notes are untagged, so that every tag is the engine's.
 ///
-/// Hello:    at construction, both ways, before anything else; it makes the connection and shows that it works. The
-///           lower rank sends first: two connections at once would be work for nothing.
-/// Goodbye:  from a rank that leaves, with the number of messages that it has sent. The receiver waits for them, in
-///           whatever order they come; then that rank is lost to it.
-/// Proof:    each note has an HMAC, under a key of the pair and of this construction: of both ranks' nonces, which came over the
-///           control connections. What was recorded of another transport or job is no note; nor is what comes back.
-/// Cost:     two receives a peer, posted once; one branch a poll while nobody leaves.
+/// Hello:    at construction, both ways, before all messages; it makes the connection and shows that it
+///           works. The lower rank sends first, so that a pair does not make two connections at once.
+/// Goodbye:  from a rank that leaves, with the number of messages that it has sent. The receiver waits for
+///           those, in any order; then it reports that rank as lost.
+/// Proof:    each note has an HMAC, under a key of the pair and of this construction, derived from both
+///           ranks' nonces, which came over the control connections. A note recorded from another transport
+///           or job does not verify, nor does a note that is reflected to its sender.
+/// Cost:     two receives a peer, posted once; one branch a poll while no rank leaves.
 /// Errors:   `unreachable` and `timeout` at construction, naming the peer; later the peer is lost.
 class ofi_handshake {
   public:
@@ -52,13 +53,13 @@ class ofi_handshake {
             posts_[i].peer = static_cast<std::uint32_t>(i / posts_a_peer);
         }
     }
-    /// Once the endpoint is open.
+    /// Registers the memory of notes. Called once the endpoint is open.
     HERRING_SETUP void register_memory() {
         channel_.register_memory({reinterpret_cast<std::byte*>(notes_.data()), notes_.size() * sizeof(notes)},
                                  -1);
     }
 
-    /// Exchanges hellos with all peers. `look()` reads completions and returns how many there were.
+    /// Exchanges hellos with all peers. `look()` reads completions and returns their number.
     template <class Look>
     HERRING_SETUP void greet(ofi_facts const& tag, time_point deadline, Look const& look) {
         agree_on_keys(deadline);
@@ -77,10 +78,10 @@ class ofi_handshake {
         }
     }
 
-    /// Sends a goodbye to the peers that stay, as far as that can be done in `goodbye_timeout`.
+    /// Sends a goodbye to the peers that stay, for `goodbye_timeout` at most.
     template <class Look> HERRING_SETUP void say_goodbye(Look const& look) noexcept {
         time_point const until = clock::now() + goodbye_timeout;
-        look(); // some may have left already
+        look(); // some peers may have left already
         for (bool complete = false; !complete && clock::now() < until;) {
             complete = true;
             for (ofi_peer& p : channel_.peers()) {
@@ -94,7 +95,7 @@ class ofi_handshake {
         }
     }
 
-    /// A note was sent or received.
+    /// Handles a note that was sent or received.
     HERRING_SETUP void done(ofi_post const& o) noexcept {
         if (o.what == ofi_post::note_out)
             states_[o.peer].writing = false;
@@ -105,14 +106,14 @@ class ofi_handshake {
     HERRING_SETUP void failed(ofi_post const& o) noexcept {
         if (o.what == ofi_post::note_out) states_[o.peer].writing = false;
     }
-    /// Whether a post is of a note.
+    /// True if a post is of a note.
     bool owns(ofi_post const* o) const noexcept { return posts_.begin() <= o && o < posts_.end(); }
 
-    /// Whether a peer has said goodbye and is not lost yet.
+    /// True if a peer has said goodbye and is not lost yet.
     bool has_departures() const noexcept { return leaving_ > 0; }
-    /// Reports a peer that has said goodbye as lost: once all that it sent is received and all that was sent to it is
-    /// taken, or when nothing has moved for `drain_timeout`, for some of it may have no receive. Time in which this rank
-    /// did not poll does not count.
+    /// Reports peers that have said goodbye as lost: a peer once its messages are received and those to it
+    /// are taken, or when no message has moved for `drain_timeout`, for some may have no receive. Time in
+    /// which this rank did not poll does not count.
     HERRING_SETUP void retire_departed() noexcept {
         time_point const now = clock::now();
         leaving_ = 0;
@@ -136,30 +137,30 @@ class ofi_handshake {
     }
 
   private:
-    // For sending a goodbye; without progress of what was announced.
+    // goodbye_timeout: for sending a goodbye; drain_timeout: without progress of the announced messages.
     static constexpr std::chrono::milliseconds goodbye_timeout{200}, drain_timeout{250};
 
     struct note {
         enum kind : std::uint32_t { nothing = 0, hello = 0x6f6c6c68, goodbye = 0x65796273 };
         std::uint64_t job = 0;
-        std::uint32_t what = nothing; ///< so that a message that is too short is no hello
+        std::uint32_t what = nothing; ///< `nothing` is 0: a message that is too short is no hello
         std::uint32_t rank = 0;
         std::uint64_t messages = 0; ///< of a goodbye: sent and complete
-        sha256_digest proof{};      ///< of what is before
+        sha256_digest proof{};      ///< of the fields above
     };
     struct notes {
         note hello, goodbye, out;
     };
     struct state {
         secret_key key{};            // of the proofs, both ways
-        bool greeted = false;        // its hello is received
+        bool greeted = false;        // the peer's hello is received
         bool greeting = false;       // this rank's hello is posted
-        bool leaving = false;        // its goodbye is received
+        bool leaving = false;        // the peer's goodbye is received
         bool parting = false;        // this rank's goodbye is posted
         bool writing = false;        // a note is in flight
-        int expected = 0;            // receives of notes that are posted
-        std::uint64_t announced = 0; // by its goodbye
-        // While it leaves: messages that have moved, and for how long none did.
+        int expected = 0;            // posted receives of notes
+        std::uint64_t announced = 0; // messages, by the peer's goodbye
+        // While the peer leaves: messages that have moved, time of the last look, time without movement.
         std::uint64_t moved = 0;
         time_point looked{};
         clock::duration still{};
@@ -170,7 +171,7 @@ class ofi_handshake {
         return posts_[posts_a_peer * channel_.place(p) + static_cast<std::size_t>(what - ofi_post::hello)];
     }
 
-    /// Makes the key of each pair, for this construction.
+    /// Derives the key of each pair, for this construction.
     HERRING_SETUP void agree_on_keys(time_point deadline) {
         auto const mine = random_nonce();
         auto const all = ranks_.all_gather(
@@ -188,7 +189,8 @@ class ofi_handshake {
             ranks_.derive_key(of(p).key.bytes(), "herring ofi notes 1", p.rank, both);
         }
     }
-    /// The sender's rank is in the note, so no note of one end is one of the other.
+    /// Returns the proof of a note. It covers the sender's rank, so a note of one end is never valid from the
+    /// other.
     HERRING_SETUP static sha256_digest prove(secret_key const& key, note const& said) noexcept {
         std::array<std::byte, 24> bytes{};
         put(bytes.data(), said.job);
@@ -237,7 +239,7 @@ class ofi_handshake {
             return channel_.lose(p, errc::protocol);
         }
         if (!s.greeted) {
-            s.greeted = true; // nobody leaves before all hellos are exchanged: the next note is its goodbye
+            s.greeted = true; // no rank leaves before all hellos are exchanged: the next note is its goodbye
             return;
         }
         s.leaving = true;
@@ -276,7 +278,7 @@ class ofi_handshake {
     fixed_array<state> states_; // by peer_id
     fixed_array<notes> notes_;
     fixed_array<ofi_post> posts_;
-    int leaving_ = 0; // peers that said goodbye and were not lost at the last `retire_departed`
+    int leaving_ = 0; // peers with a goodbye that were not lost at the last `retire_departed`
 };
 
 } // namespace HERRING_NAMESPACE::detail

@@ -32,8 +32,8 @@ namespace HERRING_NAMESPACE::detail {
 
 /// `transport::ofi` without its compile-time facts: the same code for all providers.
 ///
-/// Libfabric reports neither that a peer has left nor, on several providers, that it was killed. The former is announced
-/// by a goodbye (ofi_handshake), the latter by the world.
+/// Libfabric does not report that a peer has left, nor, with several providers, that it was killed. A peer
+/// that leaves announces it by a goodbye (ofi_handshake); the world reports a death.
 class ofi_messenger {
   public:
     HERRING_SETUP ofi_messenger(world& ranks, transport_needs const& wanted, ofi_facts const& tag)
@@ -76,13 +76,14 @@ class ofi_messenger {
         channel_.end();
     }
 
-    /// False for «not now»: the provider has no room, makes its connection, or the peer is lost. Always where envelopes were
-    /// announced.
+    /// Begins a send. False: not now, for the provider has no room or is still connecting, or the peer is
+    /// lost. Always false if envelopes were announced.
     bool post_send(peer_id to, std::uint64_t tag, std::span<std::byte const> from,
                    std::uint64_t token) noexcept {
         return post_send(to, tag, {}, from, token);
     }
-    /// The same with an envelope, of the size that was announced: it goes in front of the payload, as a part of its own.
+    /// The same with an envelope of the announced size, which is sent in front of the payload, as a part of
+    /// its own.
     bool post_send(peer_id to, std::uint64_t tag, std::span<std::byte const> envelope,
                    std::span<std::byte const> from, std::uint64_t token) noexcept {
         ofi_peer& p = channel_.of(to);
@@ -90,7 +91,7 @@ class ofi_messenger {
         if (from.size() > largest_) return channel_.refused(p, -FI_EMSGSIZE, from.size());
         void const* const data = from.empty() ? &nothing_ : from.data();
         void* const memory = channel_.endpoint().descriptor_of(data);
-        // A full queue has room again after completions are read: one more try.
+        // A full queue has room again once completions are read: one more try.
         for (bool again = true; !p.is_lost && free_ != nullptr; again = false) {
             ofi_post& o = *free_;
             std::byte* const place = envelope_of(o);
@@ -114,8 +115,9 @@ class ofi_messenger {
         return sleep_.not_now();
     }
 
-    /// False: the peer is lost, or more is posted than was announced. A receive that the provider has no room for is queued
-    /// and posted as others complete, so it never waits for one that is posted after it.
+    /// Begins a receive. False: the peer is lost, or more receives are posted than were announced. A receive
+    /// that the provider has no room for is queued, and posted as others complete, so it never waits for a
+    /// receive posted after it.
     bool post_receive(peer_id from, std::uint64_t tag, std::span<std::byte> into,
                       std::uint64_t token) noexcept {
         ofi_peer& p = channel_.of(from);
@@ -168,7 +170,7 @@ class ofi_messenger {
     }
     void wake() noexcept { sleep_.wake(); }
 
-    /// After it libfabric neither reads nor writes what was posted.
+    /// Closes the endpoint. Afterwards libfabric neither reads nor writes posted memory.
     HERRING_SETUP void abandon() noexcept {
         if (channel_.is_open()) channel_.close();
     }
@@ -179,7 +181,8 @@ class ofi_messenger {
 
     char const* describe(peer_id peer) const noexcept { return channel_.of(peer).reason; }
 
-    /// Errors that belong to no message: libfabric reports some failed connections that way.
+    /// Returns the number of errors that belong to no message: libfabric reports some failed connections that
+    /// way.
     std::uint64_t unplaced() const noexcept { return unplaced_; }
 
   private:
@@ -200,7 +203,7 @@ class ofi_messenger {
                          "transport without checked"});
         channel_.open(tag, std::move(granted), posts + ofi_handshake::posts_a_peer * wanted.peers.size(),
                       ranks_.rank());
-        // With envelopes one more: a post is in use until its completion was reported.
+        // One more with envelopes: a post is in use until its completion is reported.
         posts_ = fixed_array<ofi_post>(posts + (envelope_ > 0 ? 1 : 0));
         for (std::size_t i = posts_.size(); i-- > 0;) release(posts_[i]);
         envelopes_ = fixed_array<std::byte>(posts_.size() * envelope_);
@@ -212,17 +215,17 @@ class ofi_messenger {
         ranks_.barrier(wanted.timeout);
         remove_names(tag); // mappings stay
     }
-    /// Everybody's, for a rank may be killed before it removes its own: whoever comes this far leaves nothing in /dev/shm.
+    /// Removes the names of all ranks from /dev/shm, because a rank may be killed before it removes its own.
     HERRING_SETUP void remove_names(ofi_facts const& tag) const {
         if (tag.where != provider::located_by::name) return;
         for (int r = 0; r < ranks_.size(); ++r) ::shm_unlink(name_of(r).c_str());
     }
-    /// Name of a rank's endpoint in /dev/shm.
+    /// Returns the name of a rank's endpoint in /dev/shm.
     HERRING_SETUP std::string name_of(int rank) const {
         return text({"herring-", ranks_.job(), "-", rank, "-", number_});
     }
 
-    // ---- posts and completions ------------------------------------------------------------------------------------
+    // ---- posts and completions
 
     void bind(ofi_post& o, ofi_post::kind what, ofi_peer const& p, std::size_t bytes,
               std::uint64_t token) noexcept {
@@ -263,7 +266,8 @@ class ofi_messenger {
             return fi_trecvv(channel_.endpoint().get(), both, memories, 2, from, o.tag, carried_bits, &o);
         });
     }
-    /// Of a receive; shm (1.17) returns -FI_ENOMEM while other receives are posted.
+    /// True if the provider has no room for a receive now; shm (1.17) returns -FI_ENOMEM while other receives
+    /// are posted.
     static bool no_room(long rc) noexcept { return rc == -FI_EAGAIN || rc == -FI_ENOMEM; }
     bool queue(ofi_post& o) noexcept {
         o.next = nullptr;
@@ -298,17 +302,17 @@ class ofi_messenger {
         }
     }
 
-    /// Where the envelope of a post lies; nullptr: none was announced.
+    /// Returns the memory for the envelope of a post; nullptr: no envelope was announced.
     std::byte* envelope_of(ofi_post const& o) noexcept {
         return envelope_ == 0 ? nullptr
                               : envelopes_.data() + static_cast<std::size_t>(&o - posts_.data()) * envelope_;
     }
 
-    /// Translates a completion; false: there is nothing to report. `kept`: a post with the envelope of what is reported, for the
-    /// caller to release.
+    /// Translates a completion. False: there is nothing to report. `kept`: the post that holds the envelope,
+    /// for the caller to release after the report.
     bool complete(fi_cq_tagged_entry const& entry, completion& done, ofi_post*& kept) noexcept {
         if (entry.op_context == nullptr) [[unlikely]]
-            return false; // belongs to no post
+            return false; // the completion belongs to no post
         ofi_post& o = *static_cast<ofi_post*>(entry.op_context);
         ofi_peer& p = channel_.peers()[o.peer];
         switch (o.what) {
@@ -362,7 +366,7 @@ class ofi_messenger {
         return found;
     }
 
-    /// Keeps a received message, with its envelope, for the next poll.
+    /// Keeps a received message with its envelope for the next poll.
     void land(ofi_post& o, completion const& done) noexcept {
         o.next = nullptr;
         o.bytes = done.bytes;
@@ -383,9 +387,9 @@ class ofi_messenger {
         return count;
     }
 
-    // ---- errors ---------------------------------------------------------------------------------------------------
+    // ---- errors
 
-    /// After an error from fi_cq_read. False: there is nothing more to read now.
+    /// Handles an error of fi_cq_read. False: there is nothing more to read now.
     HERRING_SETUP bool read_error(long why) noexcept {
         if (why != -FI_EAVAIL) {
             for (ofi_peer& p : channel_.peers()) {
@@ -397,7 +401,7 @@ class ofi_messenger {
         }
         fi_cq_err_entry e{};
         if (channel_.call([&]() noexcept { return fi_cq_readerr(channel_.endpoint().queue(), &e, 0); }) != 1)
-            return false; // announced, not there yet
+            return false; // the error is announced, but not there yet
         auto* const o = static_cast<ofi_post*>(e.op_context);
         if (!(posts_.begin() <= o && o < posts_.end()) && !handshake_.owns(o)) {
             ++unplaced_;
@@ -425,7 +429,7 @@ class ofi_messenger {
         return true;
     }
 
-    /// A message was longer than its receive.
+    /// Reports a peer as lost because its message was longer than the receive.
     HERRING_SETUP void report_truncation(ofi_peer& p, std::size_t due, std::size_t beyond) noexcept {
         if (p.is_lost) return;
         std::snprintf(
@@ -438,20 +442,20 @@ class ofi_messenger {
 
     world& ranks_;
     ofi_sleep sleep_;
-    std::size_t largest_;  // message that was announced
-    std::size_t envelope_; // bytes, of every message
+    std::size_t largest_;  // announced bytes of a message
+    std::size_t envelope_; // bytes of every envelope
     /// The rest of a message that is longer than its receive, where the provider reports no truncation.
     fixed_array<std::byte> overflow_;
     fixed_array<ofi_post> posts_;
-    fixed_array<std::byte> envelopes_; // a place a post
+    fixed_array<std::byte> envelopes_; // one place a post
     ofi_post* free_ = nullptr;
-    ofi_post* landed_ = nullptr; // received with an envelope, and not reported yet; the oldest first
+    ofi_post* landed_ = nullptr; // received with an envelope and not reported yet, the oldest first
     ofi_post* last_landed_ = nullptr;
     ofi_post* queued_ = nullptr; // receives that the provider has no room for, the oldest first
     ofi_post* last_queued_ = nullptr;
     std::byte nothing_{};
     std::uint64_t unplaced_ = 0;
-    std::uint64_t number_ = 0; // in names in /dev/shm, for each transport of a job; the same on all ranks
+    std::uint64_t number_ = 0; // of this transport in names in /dev/shm, the same on all ranks
     ofi_channel channel_;
     ofi_handshake handshake_;
 };

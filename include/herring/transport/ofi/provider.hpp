@@ -1,4 +1,4 @@
-// herring: libfabric's providers as tags: what each is called, can do and needs, known when a program is compiled.
+// herring: libfabric's providers as tags: name, facts and needs of each, known when a program is compiled.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_TRANSPORT_OFI_PROVIDER_HPP
 #define HERRING_TRANSPORT_OFI_PROVIDER_HPP
@@ -14,10 +14,11 @@
 #include <string_view>
 #include <type_traits>
 
-/// Tags for `transport::ofi<Provider>`. Reaches no libfabric.
+/// Tags for `transport::ofi<Provider>`. Needs no libfabric.
 ///
-/// A tag says what is relied upon. What libfabric grants on the machine is compared with it at construction; a provider
-/// that grants less is refused. A tag of your own names its provider and states its facts:
+/// A tag states the facts that are relied upon. At construction the grant of libfabric on the machine is
+/// compared with the tag; a provider that grants less is refused. A tag of your own names its provider and
+/// states its facts:
 /// ```cpp
 /// struct psm3 {
 ///     static constexpr char const* name = "ofi<psm3>";
@@ -28,52 +29,54 @@
 /// ```
 namespace HERRING_NAMESPACE::provider {
 
-/// How the endpoint of a rank is placed.
+/// The way in which the endpoint of a rank is placed.
 enum class located_by : std::uint8_t {
     interface, ///< by the IP address of this rank: `world.local_address()`, or HERRING_INTERFACE
-    device,    ///< by the device: the local ranks of a node take turns
-    name       ///< by a generated name in /dev/shm, which other ranks of the machine map
+    device,    ///< by the device: the local ranks of a node take devices in turn
+    name       ///< by a generated name in /dev/shm, which the other ranks of the machine map
 };
 
 } // namespace HERRING_NAMESPACE::provider
 
 namespace HERRING_NAMESPACE {
 
-/// What is relied upon of a provider: `static constexpr provider_facts facts{.keeps_order = true, ...};`.
+/// Facts of a provider that are relied upon:
+/// `static constexpr provider_facts facts{.keeps_order = true, ...};`.
 ///
-/// The defaults hold for any provider: nothing is relied upon, everything is registered. A misspelt member does not
-/// compile.
+/// The defaults hold for every provider: nothing is relied upon, all memory is registered. A misspelt member
+/// does not compile.
 struct provider_facts {
-    /// How its endpoint is placed.
+    /// The way in which its endpoints are placed.
     provider::located_by where = provider::located_by::interface;
     /// Two messages with one tag are matched in the order in which they were sent.
     bool keeps_order = false;
     /// Its queue has a descriptor to sleep on (FI_WAIT_FD).
     bool waits_on_descriptor = false;
-    /// Posts lie in memory that was registered, if it asks for it.
+    /// Posts use registered memory, if the provider asks for it.
     bool registers_memory = true;
     /// FI_HMEM is asked for, and must be granted.
     bool device_memory = false;
     /// All ranks must be processes of one machine.
     bool one_machine = false;
-    /// Its endpoint may be closed while a send is not complete.
+    /// An endpoint may be closed while a send is in flight.
     bool closes_in_flight = true;
     /// A message longer than its receive ends in FI_ETRUNC.
     bool tells_truncation = true;
-    /// Posts and reads return whatever becomes of a peer; if not, a signal ends them once the world has failed.
+    /// Posts and reads return, also if a peer dies; otherwise a signal ends them once the world has failed.
     bool always_returns = true;
-    /// Nobody reads the memory of a send once its endpoint is closed.
+    /// The memory of a send is not read any more once its endpoint is closed.
     bool withdraws = true;
-    /// Receives posted at once, of all peers.
+    /// Most receives posted at once, of all peers together.
     std::size_t most_receives = std::size_t{1} << 30;
-    /// Largest message, in bytes.
+    /// Bytes of the largest message.
     std::size_t max_message = std::size_t{1} << 40;
-    /// The sizes that suit it.
+    /// Sizes that suit the provider.
     exchange_tuning tuning{.chunk_bytes = 256_KiB,
                            .window_bytes = 512_KiB,
                            .one_hop_bytes = 16_KiB,
                            .one_hop_bytes_two_nodes = 256_KiB};
-    /// Why a version of libfabric (major << 16 | minor) will not do, or nullptr. Without a function any will do.
+    /// Returns why a version of libfabric (major << 16 | minor) will not do, or nullptr. No function: every
+    /// version will do.
     char const* (*unusable)(std::uint32_t version) noexcept = nullptr;
 };
 
@@ -81,11 +84,12 @@ struct provider_facts {
 
 namespace HERRING_NAMESPACE::provider {
 
-/// TCP sockets with libfabric's messages on top: works everywhere, for tests and for networks without a better one.
+/// TCP sockets below libfabric's messages: works everywhere, for tests and for networks without a better
+/// provider.
 ///
-/// Limits: a killed or stopped peer may give no error; the world's control link reports it. Messages above 128 KiB
-///         (FI_OFI_RXM_SAR_LIMIT) are read by the receiver; closing an endpoint then ends the process (1.17), so one with
-///         sends in flight is left open.
+/// Limits: a killed or stopped peer may cause no error; the world's control connection reports it. Messages
+///         above 128 KiB (FI_OFI_RXM_SAR_LIMIT) are read by the receiver; closing an endpoint then ends the
+///         process (1.17), so an endpoint with sends in flight is left open.
 /// Source: fi_tcp(7), fi_rxm(7).
 struct tcp {
     static constexpr char const* name = "ofi<tcp>";
@@ -102,10 +106,11 @@ struct tcp {
 
 /// Shared memory and process_vm_readv between processes of one machine.
 ///
-/// Limits: refuses ranks that are threads of one process, whose mappings are the process's. From 4 KiB on a receiver reads
-///         the sender's memory when it comes to it, also after the sender has given up. A rank that dies with a lock in
-///         shared memory (1.17) would block the others for ever: `detail::escapable_calls` ends their posts and reads, but
-///         not calls of set-up (fi_enable, fi_av_insert).
+/// Limits: refuses ranks that are threads of one process, because a process has one mapping. From 4 KiB on a
+///         receiver reads the sender's memory when it gets to the message, also after the sender has given
+///         up. A rank that dies with a lock in shared memory (1.17) would block the others for ever:
+///         `detail::escapable_calls` ends their posts and reads, but not their set-up calls (fi_enable,
+///         fi_av_insert).
 /// Source: fi_shm(7).
 struct shm {
     static constexpr char const* name = "ofi<shm>";
@@ -114,7 +119,8 @@ struct shm {
                                           .keeps_order = true,
                                           .registers_memory = false,
                                           .one_machine = true,
-                                          .tells_truncation = false, // 1.17: from 4 KiB on it reads for ever
+                                          .tells_truncation =
+                                              false, // 1.17: from 4 KiB on the read never ends
                                           .always_returns = false,
                                           .withdraws = false,
                                           .most_receives = 1000,
@@ -135,7 +141,8 @@ struct verbs {
 
 /// Amazon's Elastic Fabric Adapter, whose SRD keeps no order.
 ///
-/// Source: fi_efa(7): manual progress, and in several releases no wait objects, so waiting is by a bounded back-off.
+/// Source: fi_efa(7): manual progress, and in several releases no wait objects, so waiting is by bounded
+///         naps.
 struct efa {
     static constexpr char const* name = "ofi<efa>";
     static constexpr char const* libfabric = "efa";
@@ -145,7 +152,7 @@ struct efa {
     static constexpr provider_facts facts{.where = located_by::device, .unusable = needs_1_11};
 };
 
-/// The same provider with tensors in the memory of a GPU: FI_HMEM is asked for, and must be granted.
+/// The provider of `Tag` with tensors in the memory of a GPU: FI_HMEM is asked for, and must be granted.
 template <class Tag> struct on_device : Tag {
     static constexpr provider_facts facts = [] {
         provider_facts changed = Tag::facts;
@@ -164,7 +171,8 @@ concept named = requires {
     { Provider::name } -> std::convertible_to<char const*>;
     { Provider::libfabric } -> std::convertible_to<char const*>;
 };
-// Whether `facts` is constexpr. By a function: clang takes a requirement for met where the initializer has an error.
+// True if `facts` is constexpr. A function, because clang takes a requirement as met where the initializer
+// has an error.
 template <class Provider>
 constexpr auto are_constant(int) noexcept
     -> decltype(std::bool_constant<Provider::facts.keeps_order>{}, true) {
@@ -176,7 +184,7 @@ concept facts = requires {
     { Provider::facts } -> std::same_as<provider_facts const&>;
 }
 &&are_constant<Provider>(0);
-/// Members that nobody reads: what they say belongs into `facts`.
+/// True if a fact is a member of the tag, where it is never read: it belongs into `facts`.
 template <class Provider>
 concept strays = requires {
     Provider::where;
@@ -194,7 +202,8 @@ concept strays = requires {
 || requires { Provider::max_message; }
 || requires { Provider::tuning; }
 || requires { Provider::unusable; };
-// One provider, and no other: libfabric takes a list, and the names that begin with '^' as those to leave out.
+// True if `libfabric` names one provider: libfabric takes a list, too, and leaves out names that begin with
+// '^'.
 template <class Provider> constexpr bool one_provider() noexcept {
     if constexpr (named<Provider>) {
         std::string_view const name(Provider::name), wanted(Provider::libfabric);
@@ -204,7 +213,7 @@ template <class Provider> constexpr bool one_provider() noexcept {
 }
 } // namespace clauses::provider
 
-/// What `transport::ofi` can be made of.
+/// A tag that `transport::ofi` takes.
 template <class Provider>
 concept provider_tag = clauses::provider::named<Provider> && clauses::provider::facts<Provider> &&
                        !clauses::provider::strays<Provider> &&
@@ -212,7 +221,7 @@ concept provider_tag = clauses::provider::named<Provider> && clauses::provider::
 
 namespace detail {
 
-// As a need, so that a pack says it once.
+// Demands on the tag, as a need of the transport: a pack reports them once.
 template <class Provider> struct provider_clauses {
     template <class Pack> struct check {
         static constexpr int broken =
@@ -238,7 +247,7 @@ template <class Provider> struct provider_clauses {
     };
 };
 
-// What a transport of a wrong tag is made of, so that only the sentence is printed.
+// A stand-in for a wrong tag, so that only the sentence is printed.
 struct no_provider {
     static constexpr char const* name = "none";
     static constexpr char const* libfabric = "none";

@@ -1,4 +1,4 @@
-// herring: asks libfabric for one provider, and for no other; compares what it grants with what its tag says.
+// herring: asks libfabric for one provider and no other; compares its grant with the facts of its tag.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_TRANSPORT_OFI_SELECT_HPP
 #define HERRING_TRANSPORT_OFI_SELECT_HPP
@@ -17,7 +17,8 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// The facts and names of a tag as a value, so that the code that follows is compiled once for all providers.
+/// The facts and names of a tag as a value, so that the code that uses them is compiled once for all
+/// providers.
 struct ofi_facts : provider_facts {
     char const* name;
     char const* libfabric;
@@ -26,8 +27,8 @@ template <class Provider> constexpr ofi_facts ofi_facts_of() noexcept {
     return {Provider::facts, Provider::name, Provider::libfabric};
 }
 
-/// Needed of every provider: tagged messages for chunks, untagged ones for hello and goodbye, and receives from one
-/// peer, for all 64 bits of a tag are the engine's.
+/// Capabilities that every provider needs: tagged messages for chunks, untagged ones for hello and goodbye,
+/// and receives from one peer, for all 64 bits of a tag are the engine's.
 inline constexpr std::uint64_t ofi_capabilities = FI_MSG | FI_TAGGED | FI_SEND | FI_RECV | FI_DIRECTED_RECV;
 /// Modes of registration that Herring supports.
 inline constexpr int ofi_local_modes =
@@ -45,7 +46,7 @@ HERRING_SETUP inline int ofi_modes_offered(ofi_facts const& tag) noexcept {
     return modes;
 }
 
-/// The request to fi_getinfo.
+/// Returns the request to fi_getinfo.
 HERRING_SETUP inline ofi_info ofi_hints(ofi_facts const& tag) {
     ofi_info hints(fi_allocinfo());
     if (!hints) return hints;
@@ -64,7 +65,7 @@ HERRING_SETUP inline ofi_info ofi_hints(ofi_facts const& tag) {
     return hints;
 }
 
-/// What a granted provider lacks, as the end of a sentence; empty: nothing. Pure.
+/// Returns what a granted provider lacks, as the end of a sentence; empty if it lacks nothing. Pure.
 HERRING_SETUP inline std::string ofi_misfit(fi_info const& granted, ofi_facts const& tag,
                                             std::size_t largest_message) {
     std::uint64_t const caps = ofi_capabilities | (tag.device_memory ? FI_HMEM : 0);
@@ -74,7 +75,7 @@ HERRING_SETUP inline std::string ofi_misfit(fi_info const& granted, ofi_facts co
                    ? "it cannot reach the memory of a device (FI_HMEM)"
                    : "it lacks tagged messages, plain messages or receives from one peer (FI_TAGGED, FI_MSG, "
                      "FI_DIRECTED_RECV)";
-    // The format is a pattern of bits; leading zeros are the provider's.
+    // The format is a pattern of bits; its leading zeros are bits that the provider uses.
     int const bits = 64 - std::countl_zero(granted.ep_attr->mem_tag_format);
     if (bits < 64) return text({"it leaves ", bits, " bits of a tag, and 64 are needed"});
     if (granted.ep_attr->max_msg_size < largest_message)
@@ -93,7 +94,7 @@ HERRING_SETUP inline std::string ofi_misfit(fi_info const& granted, ofi_facts co
     return {};
 }
 
-/// The names of what fi_getinfo offers on this machine, each once: "tcp;ofi_rxm, shm".
+/// Returns the names of the providers that fi_getinfo offers on this machine, each once: "tcp;ofi_rxm, shm".
 HERRING_SETUP inline std::string ofi_offers() {
     fi_info* found = nullptr;
     if (fi_getinfo(ofi_api, nullptr, nullptr, 0, nullptr, &found) != 0) return "nothing";
@@ -107,15 +108,16 @@ HERRING_SETUP inline std::string ofi_offers() {
     return names;
 }
 
-/// Where to place the endpoint of this rank: an IP address or a name for fi_getinfo, and which of several devices.
+/// The place of this rank's endpoint: an IP address or a name for fi_getinfo, and a turn among several
+/// devices.
 struct ofi_place {
     std::string node{}; ///< empty: libfabric's choice
     std::size_t turn = 0;
 };
 
-/// The provider that the tag names, checked.
+/// Returns the entry of the provider that the tag names, checked against the tag.
 ///
-/// Errors: `unsupported`, with what fi_getinfo offered instead.
+/// Errors: `unsupported`, with the providers that fi_getinfo offered instead.
 HERRING_SETUP inline ofi_info ofi_select(ofi_facts const& tag, ofi_place const& at,
                                          std::size_t largest_message, int rank) {
     std::uint32_t const version = fi_version();
@@ -135,8 +137,8 @@ HERRING_SETUP inline ofi_info ofi_select(ofi_facts const& tag, ofi_place const& 
     int const rc = fi_getinfo(ofi_api, at.node.empty() ? nullptr : at.node.c_str(), nullptr,
                               at.node.empty() ? 0 : FI_SOURCE, hints.get(), &found);
     ofi_info const all(rc == 0 ? found : nullptr);
-    // "tcp" would find "tcp;ofi_rxm" as well: a name that is not the same is another provider. Of the entries for one
-    // device the first is the provider's choice.
+    // "tcp" would find "tcp;ofi_rxm" as well: only an equal name is the same provider. The first of several
+    // entries for one device is the provider's choice.
     auto const fits = [&](fi_info const* one) {
         if (std::strcmp(one->fabric_attr->prov_name, tag.libfabric) != 0) return false;
         for (fi_info const* before = all.get(); before != one; before = before->next)

@@ -1,4 +1,4 @@
-// herring: how a rank sleeps on libfabric: on the queue's descriptor where there is one, else by short naps.
+// herring: the sleep of transport::ofi: on the descriptor of the queue if it has one, else by short naps.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_TRANSPORT_OFI_SLEEP_HPP
 #define HERRING_TRANSPORT_OFI_SLEEP_HPP
@@ -16,33 +16,34 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// Sleeps until a queue may have something, `wake` is called, or a time.
+/// Sleeps until a queue may have completions, `wake` is called, or a time.
 ///
-/// Progress is manual: a provider moves bytes when its queue is read. So a sleep is never longer than `backstop`, whatever the
-/// descriptor says; without a descriptor, naps grow from `shortest` to `longest`.
+/// Progress is manual: a provider moves bytes when its queue is read. So no sleep is longer than `backstop`,
+/// also with a descriptor; without one, naps grow from `shortest` to `longest`.
 ///
 /// Cost: asleep, about 100 reads of the queue a second with a descriptor, 1000 without.
 class ofi_sleep {
   public:
     static constexpr std::chrono::microseconds shortest{20}, longest{1'000}, backstop{10'000};
-    static constexpr std::chrono::microseconds keen{
-        100}; ///< awake for so long after the descriptor was readable
+    /// Time awake after the descriptor was readable.
+    static constexpr std::chrono::microseconds keen{100};
 
     HERRING_SETUP explicit ofi_sleep(int rank) { waker_.open("connect", rank); }
 
-    /// From any thread.
+    /// Ends a sleep, from any thread.
     void wake() noexcept { waker_.raise(); }
-    /// A completion came: the next sleep begins with a short nap.
+    /// Notes that a completion came: the next sleep begins with a short nap.
     void news() noexcept { nap_ = shortest; }
-    /// A post found no room. What makes room need not be a completion: the next sleep is one nap. Returns false.
+    /// Notes that a post found no room: the next sleep is one nap, for room may come without a completion.
+    /// Returns false.
     bool not_now() noexcept {
         refused_ = true;
         return false;
     }
-    /// The shortest sleep there is.
+    /// Sleeps for `shortest`.
     void nap() noexcept { (void)sleep(-1, shortest); }
 
-    /// Sleeps once. True: read the queue and sleep again. False: the wait has ended, by `wake` or the time.
+    /// Sleeps once. True: read the queue and sleep again. False: `wake` or the time has ended the wait.
     bool doze(time_point until, fid_fabric* fabric, fid_cq* queue, int descriptor) noexcept {
         time_point const now = clock::now();
         auto const left = until - now;
@@ -54,7 +55,8 @@ class ofi_sleep {
         fid* what = queue == nullptr ? nullptr : &queue->fid;
         bool on_descriptor = descriptor >= 0 && !refused_;
         if (on_descriptor && fi_trywait(fabric, &what, 1) != 0) {
-            // There is something to read. Should that not end, it must not burn a core.
+            // There may be completions. If fi_trywait keeps failing, every 64th try is a nap, so as not to
+            // burn a core.
             if (++tries_ % 64 != 0) return true;
             on_descriptor = false;
         }
@@ -69,7 +71,7 @@ class ofi_sleep {
     }
 
   private:
-    // Whether it was woken.
+    // True if `wake` ended the sleep.
     bool sleep(int descriptor, std::chrono::nanoseconds most) noexcept {
         pollfd waiting[] = {{waker_.descriptor(), POLLIN, 0}, {descriptor, POLLIN, 0}};
         auto const seconds = std::chrono::duration_cast<std::chrono::seconds>(most);
@@ -83,7 +85,7 @@ class ofi_sleep {
     wake_event waker_;
     std::chrono::nanoseconds nap_ = shortest;
     bool refused_ = false;
-    bool heard_ = false; // the last sleep ended by the descriptor
+    bool heard_ = false; // the descriptor ended the last sleep
     time_point busy_until_{};
     unsigned tries_ = 0;
 };

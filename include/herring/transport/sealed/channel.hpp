@@ -1,4 +1,4 @@
-// herring: the two ends of one direction of a sealed pair: what seals messages, and what opens them, each of them once.
+// herring: both ends of one direction of a sealed pair: the sealer, and the opener.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_TRANSPORT_SEALED_CHANNEL_HPP
 #define HERRING_TRANSPORT_SEALED_CHANNEL_HPP
@@ -8,7 +8,7 @@
 #include "herring/crypto/aes_gcm.hpp"
 #include "herring/crypto/secret_key.hpp"
 #include "herring/transport/received_counters.hpp"
-#include "herring/transport/sealed/envelope.hpp"
+#include "herring/transport/sealed/ciphertexts.hpp"
 #include "herring/transport/sealed/keys.hpp"
 
 #include <cstddef>
@@ -18,20 +18,22 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// What both ends of a direction have in common.
+/// The parameters that both ends of a direction share.
 struct sealed_route {
     int sender = -1;
     int receiver = -1;
     int generation_bits = 32; ///< a key seals 2^generation_bits messages
-    std::uint32_t epoch = 0;  ///< of the world; constant today, as in frames
+    std::uint32_t epoch = 0;  ///< of the world; always 0, as in frames
 
     std::uint64_t generation(std::uint64_t counter) const noexcept { return counter >> generation_bits; }
-    /// Layout: direction 0, counter 4. No two messages under one key have the same.
+    /// Returns the nonce of a message, which is unique under its key.
+    ///
+    /// Layout: direction 0, counter 4.
     aes_gcm::nonce nonce(std::uint64_t counter) const noexcept {
-        aes_gcm::nonce made;
-        put(made.data(), static_cast<std::uint32_t>(direction_of(sender, receiver)));
-        put(made.data() + 4, counter);
-        return made;
+        aes_gcm::nonce result;
+        put(result.data(), static_cast<std::uint32_t>(direction_of(sender, receiver)));
+        put(result.data() + 4, counter);
+        return result;
     }
     sealed_beside::buffer beside(std::uint64_t tag, std::uint64_t counter,
                                  std::size_t length) const noexcept {
@@ -39,14 +41,14 @@ struct sealed_route {
     }
 };
 
-/// Seals the messages of one direction. Each has a number of its own, whether it succeeds or not.
+/// Seals the messages of one direction. Every call uses a new number, also if it fails.
 class sealer {
   public:
     sealer() = default;
     HERRING_SETUP sealer(sealed_route const& route, secret_key first, int rank)
         : route_(route), keys_(std::move(first)), cipher_(aes_gcm::does::seal, keys_.key(), rank) {}
 
-    /// `to`: as large as `from`. `envelope`: of 24 bytes. False: libcrypto failed.
+    /// Seals `from` into `to`, of the same size, and `envelope`, of 24 bytes. False: libcrypto failed.
     bool seal(std::uint64_t tag, std::span<std::byte const> from, std::byte* to,
               std::byte* envelope) noexcept {
         std::uint64_t const counter = next_++;
@@ -73,15 +75,15 @@ class sealer {
 
 enum class opened : std::uint8_t {
     fresh,
-    repeated, ///< it has come before
-    missing,  ///< it is genuine, and others before it are missing for good
-    changed   ///< it is no message of this direction, or was changed; the rest of the direction is lost
+    repeated, ///< the message has come before
+    missing,  ///< the message is genuine, but earlier ones are missing for good
+    changed   ///< no message of this direction, or changed; the rest of the direction is lost
 };
 
-/// Opens the messages of one direction, in any order, and tells those that come again. It holds two keys: that of the latest
-/// message and the one before, for messages that are late.
+/// Opens the messages of one direction, in any order, and detects repeated ones. It holds two keys: the key
+/// of the latest message and the one before, for late messages.
 ///
-/// `receives`: that are posted at once, at most.
+/// `receives`: most receives posted at once.
 class opener {
   public:
     opener() = default;
@@ -90,13 +92,13 @@ class opener {
           keys_(std::move(first)), ciphers_{aes_gcm(aes_gcm::does::open, keys_.key(), rank),
                                             aes_gcm(aes_gcm::does::open, secret_key(), rank)} {}
 
-    /// Opens `data` in place. It means something only if the result is `fresh`.
+    /// Opens `data` in place. `data` is valid only if the result is `fresh`.
     opened open(std::uint64_t tag, std::span<std::byte const> envelope, std::span<std::byte> data) noexcept {
         if (envelope.size() != sealed_envelope::bytes) return opened::changed;
         std::uint64_t const counter = sealed_envelope::counter_of(envelope.data());
         std::uint64_t const generation = route_.generation(counter);
         if (generation != keys_.generation() && !holds(generation)) [[unlikely]]
-            // Of a key that is gone: nobody can say that it is genuine, so all that it may do is to be dropped.
+            // Its key is erased, so it cannot be verified: it may only be dropped.
             return generation < keys_.generation() && received_.seen(counter) ? opened::repeated
                                                                               : opened::changed;
         if (!ciphers_[generation & 1].open(route_.nonce(counter), route_.beside(tag, counter, data.size()),
@@ -113,15 +115,15 @@ class opener {
         return opened::missing;
     }
 
-    /// Whether a message with this envelope has come before, as far as can be said without opening it.
+    /// True if a message with the number in this envelope has come before. The envelope is not verified.
     bool seen(std::span<std::byte const> envelope) const noexcept {
         return envelope.size() == sealed_envelope::bytes &&
                received_.seen(sealed_envelope::counter_of(envelope.data()));
     }
 
   private:
-    /// The next key takes the place of the last but one. Who forges a number gets that far and no farther: a message that does
-    /// not open is the last that is asked for.
+    /// True if the key of a generation is held. The next key replaces the last but one. A forged number can
+    /// cause that once only: after a message that does not open, no further one is opened.
     [[gnu::noinline]] bool holds(std::uint64_t generation) noexcept {
         if (generation + 1 == keys_.generation()) return true;
         if (generation != keys_.generation() + 1) return false;

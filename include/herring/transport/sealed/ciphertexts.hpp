@@ -1,22 +1,53 @@
-// herring: memory for sealed messages, a place each while its send is under way; and places of sends that are still to be made.
+// herring: the envelope of a sealed message, and memory for sealed messages while their sends are in flight.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_TRANSPORT_SEALED_CIPHERTEXTS_HPP
 #define HERRING_TRANSPORT_SEALED_CIPHERTEXTS_HPP
 
 #include "herring/base/config.hpp"
 #include "herring/base/fixed_array.hpp"
+#include "herring/base/little_endian.hpp"
 #include "herring/base/round_up.hpp"
 #include "herring/machine/private_memory.hpp"
-#include "herring/transport/sealed/envelope.hpp"
 
-#include <bit>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 
 namespace HERRING_NAMESPACE::detail {
 
-/// A message that was sealed: it is posted as it lies there, however often that takes.
+/// The envelope of a sealed message.
+///
+/// Layout: counter 0, tag of AES-GCM 8; little-endian.
+struct sealed_envelope {
+    static constexpr std::size_t bytes = 24;
+    using buffer = std::array<std::byte, bytes>;
+
+    static std::uint64_t counter_of(std::byte const* from) noexcept { return get<std::uint64_t>(from); }
+    static std::byte const* tag_of(std::byte const* from) noexcept { return from + 8; }
+    static std::byte* tag_of(std::byte* from) noexcept { return from + 8; }
+};
+
+/// The parts of a message beside its payload, as the bytes that its seal covers.
+///
+/// Layout: tag of the message 0, counter 8, length 16, sender 24, receiver 28, epoch 32; little-endian.
+struct sealed_beside {
+    using buffer = std::array<std::byte, 36>;
+
+    static buffer of(std::uint64_t tag, std::uint64_t counter, std::uint64_t length, int sender, int receiver,
+                     std::uint32_t epoch) noexcept {
+        buffer result;
+        put(result.data(), tag);
+        put(result.data() + 8, counter);
+        put(result.data() + 16, length);
+        put(result.data() + 24, static_cast<std::uint32_t>(sender));
+        put(result.data() + 28, static_cast<std::uint32_t>(receiver));
+        put(result.data() + 32, epoch);
+        return result;
+    }
+};
+
+/// A sealed message: it is posted unchanged, also if the inner transport refuses it at first.
 struct sealed_send {
     std::uint64_t tag = 0;
     std::uint64_t token = 0;
@@ -24,7 +55,7 @@ struct sealed_send {
     sealed_envelope::buffer envelope{};
 };
 
-/// Places of one size. The one that was given back last is taken first: it is in cache.
+/// Places of one size for sealed payloads. The place that was returned last is taken first: it is in cache.
 ///
 /// Memory:  bytes_for(places, largest), and 64 bytes a place.
 /// Errors:  construction: `no_resources`.
@@ -50,7 +81,7 @@ class ciphertexts {
     std::span<std::byte> memory() const noexcept { return memory_.bytes(); }
 
   private:
-    /// Whole lines, so that no two places share one.
+    /// Whole cache lines: no two places share one.
     static constexpr std::size_t stride_for(std::size_t largest) noexcept { return round_up(largest, 64); }
 
     std::size_t stride_ = 0;
@@ -58,29 +89,6 @@ class ciphertexts {
     fixed_array<sealed_send> sends_;
     fixed_array<std::size_t> free_; // the first free_places_
     std::size_t free_places_ = 0;
-};
-
-/// Places of one peer, in the order in which they were posted: a ring.
-class waiting_places {
-  public:
-    waiting_places() = default;
-    explicit waiting_places(std::size_t sends) : ring_(std::bit_ceil(sends + 1)) {}
-
-    bool empty() const noexcept { return first_ == end_; }
-    std::size_t front() const noexcept { return ring_[first_ & (ring_.size() - 1)]; }
-    void push(std::size_t place) noexcept { ring_[end_++ & (ring_.size() - 1)] = place; }
-    void pop() noexcept { ++first_; }
-    /// Returns how many there were.
-    std::size_t clear() noexcept {
-        std::size_t const count = end_ - first_;
-        first_ = end_;
-        return count;
-    }
-
-  private:
-    fixed_array<std::size_t> ring_;
-    std::size_t first_ = 0;
-    std::size_t end_ = 0;
 };
 
 } // namespace HERRING_NAMESPACE::detail

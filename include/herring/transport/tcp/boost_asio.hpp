@@ -1,10 +1,11 @@
-// herring: what transport/tcp_asio.hpp and ensemble_asio.hpp need of Boost.Asio, whatever macros of one letter the program has.
+// herring: the headers of Boost.Asio, included safely where a program defines macros of one letter.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_TRANSPORT_TCP_BOOST_ASIO_HPP
 #define HERRING_TRANSPORT_TCP_BOOST_ASIO_HPP
 
-// Asio names template parameters T, N, I, ...: `#define N 1000`, or the I of <complex.h>, would break it. Such macros are set
-// aside for its headers and put back behind them.
+// For transport/tcp_asio.hpp and ensemble_asio.hpp. Asio names template parameters T, N, I, ...:
+// `#define N 1000`, or the I of <complex.h>, would break it. Such macros are undefined for its headers and
+// restored after them.
 #pragma push_macro("A")
 #undef A
 #pragma push_macro("B")

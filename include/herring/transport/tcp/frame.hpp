@@ -15,12 +15,12 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// What a frame says of its message. The envelope follows the header, and the payload the envelope.
+/// The header of a frame. The envelope follows the header, and the payload the envelope.
 struct frame {
-    std::uint64_t job = 0;         ///< the world's; another job's frames are dropped
-    std::uint32_t epoch = 0;       ///< of the membership; 0
-    std::uint32_t incarnation = 0; ///< of the sender, as in its hello; frames of others are dropped
-    std::uint64_t tag = 0;         ///< which chunk of which step
+    std::uint64_t job = 0;         ///< of the world; frames of another job are dropped
+    std::uint32_t epoch = 0;       ///< of the membership; always 0
+    std::uint32_t incarnation = 0; ///< of the sender, as in its hello; other frames are dropped
+    std::uint64_t tag = 0;         ///< of the message
     std::uint64_t length = 0;      ///< payload bytes
     std::uint32_t source = 0;      ///< sender's rank
     std::uint32_t envelope = 0;    ///< bytes of the envelope
@@ -31,7 +31,10 @@ inline constexpr std::uint32_t frame_magic = 0x31475248; // "HRG1": the protocol
 
 using frame_buffer = std::array<std::byte, frame_bytes>;
 
-// Layout: magic 0, crc 4 (over bytes 8..47), job 8, epoch 16, incarnation 20, tag 24, length 32, source 40, envelope 44.
+/// Writes the header of a frame, `frame_bytes`.
+///
+/// Layout: magic 0, crc 4 (over bytes 8..47), job 8, epoch 16, incarnation 20, tag 24, length 32, source 40,
+///         envelope 44; little-endian.
 inline void encode(frame const& f, std::byte* to) noexcept {
     put(to, frame_magic);
     put(to + 8, f.job);
@@ -44,8 +47,8 @@ inline void encode(frame const& f, std::byte* to) noexcept {
     put(to + 4, crc32c(std::span<std::byte const>(to + 8, frame_bytes - 8)));
 }
 
-/// False when the magic, the checksum or the size of the envelope are not what they must be: not a frame of ours.
-// The bounds are in the type: no check is made for a message.
+/// Reads the header of a frame. False: wrong magic, checksum or size of the envelope, so this is no frame of
+/// Herring. `bytes` has its bounds in its type, so no bound is checked at run time.
 inline bool decode(std::span<std::byte const, frame_bytes> bytes, frame& f) noexcept {
     std::byte const* const from = bytes.data();
     f.envelope = get<std::uint32_t>(from + 44);

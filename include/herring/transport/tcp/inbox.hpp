@@ -1,4 +1,4 @@
-// herring: matches incoming frames with posted receives, and buffers messages that come before their receive.
+// herring: the peers of transport::tcp; matches frames with posted receives, and buffers early messages.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_TRANSPORT_TCP_INBOX_HPP
 #define HERRING_TRANSPORT_TCP_INBOX_HPP
@@ -6,8 +6,13 @@
 #include "herring/base/append_buffer.hpp"
 #include "herring/base/config.hpp"
 #include "herring/base/fixed_array.hpp"
+#include "herring/base/ids.hpp"
+#include "herring/control/data_sockets.hpp"
+#include "herring/machine/descriptor.hpp"
+#include "herring/transport/envelope.hpp"
 #include "herring/transport/tcp/frame.hpp"
-#include "herring/transport/tcp/peer.hpp"
+#include "herring/transport/tcp/link.hpp"
+#include "herring/transport/tcp/match_table.hpp"
 #include "herring/transport/transport.hpp"
 
 #include <algorithm>
@@ -23,19 +28,57 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// Decides where payloads go. Does no I/O. A header is checked against the bounds of the plan before it is believed.
+/// An early message, buffered until its receive is posted.
+struct tcp_unexpected {
+    std::uint64_t tag = 0;
+    fixed_array<std::byte> bytes;
+    kept_envelope envelope;
+    bool complete = false; ///< the whole payload is read
+};
+
+/// One connection to a peer, and the payload that is being read from it.
+struct tcp_lane {
+    descriptor socket;   ///< owner; `link` reads and writes it
+    data_socket watched; ///< entry of the open socket in the world's list
+    tcp_link link;
+    std::size_t at = 0; ///< place among the connections of all peers
+
+    std::uint64_t token = 0; ///< of the posted receive
+    std::uint64_t tag = 0;
+    std::size_t bytes = 0;
+    kept_envelope envelope;
+    enum { into_posted, into_unexpected, into_nowhere } destination = into_nowhere;
+    tcp_unexpected* early = nullptr;  ///< with into_unexpected
+    fixed_array<std::byte> discarded; ///< payload of a dropped frame
+};
+
+/// A peer: its connections, posted receives and early messages.
+struct tcp_peer {
+    peer_id id{};
+    int rank = -1;
+    bool is_lost = false;
+    std::uint32_t incarnation = 0; ///< of its transport; frames of another are dropped
+    std::size_t next_lane = 0;
+    fixed_array<tcp_lane> lanes;
+    match_table posted;
+    std::list<tcp_unexpected> unexpected;
+    char reason[200] = ""; ///< why the peer is lost
+};
+
+/// Decides the destination of each payload. Does no I/O. A header is checked against the bounds of the plan
+/// first.
 ///
-/// `lose(peer, errno)` is called where a peer cannot go on; `peer.reason` is set by then.
+/// `lose(peer, errno)` is called, with `peer.reason` set, where a peer cannot go on.
 class tcp_inbox {
   public:
-    /// `buffered`: bytes of early messages, of all peers, at most.
+    /// `buffered`: most bytes of early messages, of all peers.
     tcp_inbox(std::uint64_t job, std::size_t largest_message, std::size_t buffered) noexcept
         : job_(job), largest_(largest_message), limit_(buffered) {}
 
-    /// Frames of another job or another sender, which were dropped.
+    /// Returns the number of dropped frames, of another job or another sender.
     std::uint64_t dropped() const noexcept { return dropped_; }
 
-    /// Where the payload of a frame goes; nullptr: it stays in the socket for now, or the peer is lost.
+    /// Returns the destination of a payload; nullptr: it stays in the socket for now, or the peer is lost.
     template <class Lose>
     std::byte* destination(tcp_peer& peer, tcp_lane& l, frame const& header,
                            std::span<std::byte const> envelope, Lose const& lose) noexcept {
@@ -90,7 +133,7 @@ class tcp_inbox {
         return l.bytes > 0 ? l.early->bytes.data() : &nothing_;
     }
 
-    /// An early message is complete; its receive may have been posted while it came in.
+    /// Marks an early message as complete, and delivers it if its receive was posted meanwhile.
     template <class Lose>
     void complete(tcp_peer& peer, tcp_unexpected& message, drain_buffer<completion>& done,
                   Lose const& lose) noexcept {
@@ -99,7 +142,7 @@ class tcp_inbox {
         if (peer.posted.take(message.tag & ~carried_bits, match)) take(peer, match, done, lose);
     }
 
-    /// Copies the early message of a receive's tag, if one is complete. False: there is none.
+    /// Delivers a complete early message with the tag of a receive. False: there is none.
     template <class Lose>
     bool take(tcp_peer& peer, posted_receive const& to, drain_buffer<completion>& done,
               Lose const& lose) noexcept {
@@ -120,7 +163,7 @@ class tcp_inbox {
             to.token, bytes, peer.id, completion::received, errc::ok, found->tag, found->envelope.view()};
         if (found->envelope.size == 0) {
             peer.unexpected.erase(found);
-        } else { // its envelope stays until it is reported
+        } else { // the envelope stays until the message is reported
             found->bytes = {};
             taken_.splice(taken_.end(), peer.unexpected, found);
         }
@@ -128,7 +171,7 @@ class tcp_inbox {
         return true;
     }
 
-    /// Hands out what is done, and lets go of the envelopes with it.
+    /// Reports completions and frees their envelopes. Returns their number.
     template <class Take> std::size_t hand_out(drain_buffer<completion>& done, Take& take) noexcept {
         if (taken_.empty()) [[likely]]
             return done.hand_out(take);
@@ -136,12 +179,13 @@ class tcp_inbox {
     }
 
   private:
-    // Bytes of a buffered message beside its payload, so that empty ones are bounded, too.
+    // Bytes of a buffered message beside its payload, which bound the number of empty messages.
     static constexpr std::size_t cost = 128;
 
     template <class Take>
     [[gnu::noinline]] std::size_t hand_out_early(drain_buffer<completion>& done, Take& take) noexcept {
-        std::list<tcp_unexpected> reported; // until the end of this; the functor may post: more is taken
+        // Freed at the end; `taken_` may grow meanwhile, for the functor may post.
+        std::list<tcp_unexpected> reported;
         reported.swap(taken_);
         return done.hand_out(take);
     }
@@ -172,7 +216,7 @@ class tcp_inbox {
     std::size_t limit_;
     std::size_t buffered_ = 0;
     std::uint64_t dropped_ = 0;
-    std::list<tcp_unexpected> taken_; // by receives whose completions are not handed out yet
+    std::list<tcp_unexpected> taken_; // delivered, with envelopes that are not reported yet
     std::byte nothing_{};
 };
 

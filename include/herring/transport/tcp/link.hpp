@@ -1,19 +1,26 @@
-// herring: framed messages over one TCP connection, read and written without copies, without an event loop.
+// herring: framed messages over one TCP connection, read and written without copies; options of its socket.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_TRANSPORT_TCP_LINK_HPP
 #define HERRING_TRANSPORT_TCP_LINK_HPP
 
 #include "herring/base/config.hpp"
+#include "herring/base/error.hpp"
 #include "herring/base/fixed_array.hpp"
+#include "herring/control/world_times.hpp"
+#include "herring/model/tcp_tuning.hpp"
 #include "herring/transport/tcp/frame.hpp"
 
 #include <algorithm>
 #include <array>
 #include <bit>
 #include <cerrno>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <limits>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <span>
 #include <sys/socket.h>
 #include <sys/types.h>
@@ -21,7 +28,7 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// A message that is queued or being written. What a message without an envelope needs lies together.
+/// A message that is queued or being written. The envelope is last, so that all other bytes lie together.
 struct outgoing {
     std::byte const* from = nullptr;
     std::size_t length = 0;
@@ -30,14 +37,17 @@ struct outgoing {
     std::array<std::byte, frame_bytes + most_envelope_bytes> header;
 };
 
-/// How a link's last read or write ended.
+/// The result of a read or write. `junk`: bytes that are no frame.
 enum class link_state : std::uint8_t { ok, closed, failed, junk };
 
-/// Reads and writes framed messages on a connected, non-blocking socket. The transport owns the socket.
+/// Reads and writes framed messages on a connected, non-blocking socket, which the transport owns.
 ///
-/// A read takes the payload straight to its destination, and in the same call the next header with up to `inline_bytes`
-/// after it, so that a small message costs one read and a large one about one read a socket buffer. A write gathers
-/// headers and payloads of several messages in one call.
+/// A read takes the payload straight to its destination, and in the same call the next header with up to
+/// `inline_bytes` after it, so that a small message costs one read and a large one about one read a socket
+/// buffer. A write gathers headers and payloads of several messages in one call.
+///
+/// Threads: one at a time.
+/// Cost:    no allocation after construction.
 class tcp_link {
   public:
     static constexpr std::size_t inline_bytes = 4096;
@@ -54,14 +64,15 @@ class tcp_link {
     bool sending() const noexcept { return head_ != tail_; }
     bool full() const noexcept { return ((tail_ + 1) & queue_mask_) == head_; }
 
-    /// Appends a message, to be filled in by the caller; `full()` must be false.
+    /// Appends a message for the caller to fill in. `full()` must be false.
     outgoing& push() noexcept {
         outgoing& added = queue_[tail_];
         tail_ = (tail_ + 1) & queue_mask_;
         return added;
     }
 
-    /// Writes what the socket takes; calls `on_sent(token, bytes)` for each message that is written.
+    /// Writes as many bytes as the socket takes. Calls `on_sent(token, bytes)` for each message that is
+    /// written.
     template <class OnSent> link_state write(OnSent&& on_sent) noexcept {
         while (head_ != tail_) {
             iovec parts[max_parts];
@@ -93,13 +104,14 @@ class tcp_link {
                 on_sent(token, length);
             }
             if (static_cast<std::size_t>(sent) < offered)
-                return link_state::ok; // a short write: the socket is full
+                return link_state::ok; // a short write: the socket buffer is full
         }
         return link_state::ok;
     }
 
-    /// Reads until the socket is drained or `calls` reads were made. For each header `place(frame, envelope)` returns where the
-    /// payload goes (nullptr: not now; asked again at the next read); `on_received()` is called when that payload is complete.
+    /// Reads until the socket is drained, `calls` times at most. For each header `place(frame, envelope)`
+    /// returns the destination of the payload; nullptr: not now, and it is called again at the next read.
+    /// `on_received()` is called when the payload is complete.
     template <class Place, class OnReceived>
     link_state read(int calls, Place&& place, OnReceived&& on_received) noexcept {
         if (link_state const parsed = parse(place, on_received); parsed != link_state::ok) return parsed;
@@ -114,7 +126,7 @@ class tcp_link {
             msghdr call{};
             call.msg_iov = parts;
             call.msg_iovlen = count;
-            // Most calls find nothing: without a message's body under way they need no vector.
+            // Most calls find nothing. Without a payload to complete, recv is cheaper than recvmsg.
             ssize_t const got = count == 1
                                     ? ::recv(descriptor_, parts[0].iov_base, parts[0].iov_len, MSG_DONTWAIT)
                                     : ::recvmsg(descriptor_, &call, MSG_DONTWAIT);
@@ -143,7 +155,7 @@ class tcp_link {
         return link_state::ok;
     }
 
-    /// Whether a message waits for a receive, so that nothing after it is read.
+    /// True if a message waits for a receive, so that nothing after it is read.
     bool blocked() const noexcept { return blocked_; }
 
   private:
@@ -166,7 +178,7 @@ class tcp_link {
         stash_begin_ = 0;
     }
 
-    // Takes whole headers, and the payload that came with them, out of the stash.
+    // Takes complete headers, and the payload that came with them, out of the stash.
     template <class Place, class OnReceived>
     link_state parse(Place& place, OnReceived& on_received) noexcept {
         blocked_ = false;
@@ -176,7 +188,7 @@ class tcp_link {
             if (!decode(std::span<std::byte const, frame_bytes>(from, frame_bytes), header))
                 return link_state::junk;
             std::size_t const head = frame_bytes + header.envelope;
-            if (stash_end_ - stash_begin_ < head) break; // the rest of the envelope is to come
+            if (stash_end_ - stash_begin_ < head) break; // the envelope is incomplete
             std::byte* const into =
                 place(header, std::span<std::byte const>(from + frame_bytes, header.envelope));
             if (into == nullptr) {
@@ -201,15 +213,52 @@ class tcp_link {
     std::size_t queue_mask_ = 0;
     std::size_t head_ = 0;
     std::size_t tail_ = 0;
-    std::size_t head_sent_ = 0; // bytes of the first message, head included, that are written
+    std::size_t head_sent_ = 0; // written bytes of the first message, head included
     fixed_array<outgoing> queue_;
     // in
-    std::byte* into_ = nullptr; // where the current payload goes on
-    std::size_t left_ = 0;      // bytes of it still to come
+    std::byte* into_ = nullptr; // destination of the rest of the current payload
+    std::size_t left_ = 0;      // bytes of that rest
     std::size_t stash_begin_ = 0;
     std::size_t stash_end_ = 0;
     fixed_array<std::byte> stash_;
 };
+
+/// Sets the options of a connected data socket: no delay, keepalive, timeout, congestion control.
+///
+/// Errors: `unsupported` where the kernel does not offer the congestion control that `control` names.
+HERRING_SETUP inline void set_data_socket_options(int socket, transport::congestion control,
+                                                  std::chrono::milliseconds timeout, int rank) {
+    auto const set = [&](int level, int option, int value) {
+        (void)::setsockopt(socket, level, option, &value, sizeof value);
+    };
+    set(IPPROTO_TCP, TCP_NODELAY, 1);
+    // Both are needed: keepalive detects a dead idle peer, the user timeout a peer that takes no data.
+    set(SOL_SOCKET, SO_KEEPALIVE, 1);
+    set(IPPROTO_TCP, TCP_KEEPIDLE, 2);
+    set(IPPROTO_TCP, TCP_KEEPINTVL, 1);
+    set(IPPROTO_TCP, TCP_KEEPCNT, 3);
+    // At least the usual timeout: a call may have a longer timeout than construction.
+    constexpr std::chrono::milliseconds most{std::numeric_limits<int>::max()};
+    set(IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(std::clamp(timeout, usual_timeout, most).count()));
+    auto const choose = [&](char const* algorithm) {
+        return ::setsockopt(socket, IPPROTO_TCP, TCP_CONGESTION, algorithm,
+                            static_cast<socklen_t>(std::strlen(algorithm))) == 0;
+    };
+    using transport::congestion;
+    if (control == congestion::system) return;
+    if (control == congestion::unpaced) {
+        if (!choose("reno")) (void)choose("cubic");
+        return;
+    }
+    char const* const algorithm = control == congestion::reno    ? "reno"
+                                  : control == congestion::cubic ? "cubic"
+                                                                 : "bbr";
+    if (!choose(algorithm))
+        throw error(errc::unsupported, rank, -1, "connect",
+                    {"the kernel does not offer congestion control '", algorithm,
+                     "': see /proc/sys/net/ipv4/tcp_allowed_congestion_control, or use "
+                     "congestion::unpaced"});
+}
 
 } // namespace HERRING_NAMESPACE::detail
 

@@ -20,7 +20,7 @@ struct posted_receive {
     std::span<std::byte> into{};
 };
 
-/// Posted receives of one peer, by tag. Tags may repeat; equal ones are taken in any order.
+/// Posted receives of one peer, by tag. Tags may repeat; receives with equal tags are taken in any order.
 ///
 /// Cost: O(1) expected; 40 bytes a slot, twice as many slots as receives; no allocation after construction.
 class match_table {
@@ -31,7 +31,7 @@ class match_table {
 
     std::size_t size() const noexcept { return used_; }
 
-    /// False when as many receives as announced are posted already.
+    /// Adds a receive. False: as many receives as announced are posted already.
     bool insert(posted_receive const& receive) noexcept {
         if (used_ >= limit_) return false;
         std::size_t at = home(receive.tag);
@@ -41,7 +41,7 @@ class match_table {
         return true;
     }
 
-    /// Moves the receive with this tag to `found`; false when there is none.
+    /// Moves a receive with this tag to `found`. False: there is none.
     bool take(std::uint64_t tag, posted_receive& found) noexcept {
         if (used_ == 0) return false;
         std::size_t at = home(tag);

@@ -1,15 +1,18 @@
-// herring: tests of transport/sealed/ciphertexts.hpp.
+// herring: tests of transport/sealed/ciphertexts.hpp: places of memory, and the bytes that ranks of any machine agree on.
 // SPDX-License-Identifier: Apache-2.0
 #include "herring/transport/sealed/ciphertexts.hpp"
 
 #include "doctest/doctest.h"
+#include "unit/crypto/hex.hpp"
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <set>
 
 using herring::detail::ciphertexts;
-using herring::detail::waiting_places;
+using herring::detail::sealed_beside;
+using herring::detail::sealed_envelope;
 
 TEST_CASE("ciphertexts: every place once, none over another, the last that came back first") {
     for (std::size_t const largest : {std::size_t{0}, std::size_t{1}, std::size_t{64}, std::size_t{1000}}) {
@@ -41,19 +44,20 @@ TEST_CASE("ciphertexts: every place once, none over another, the last that came 
     CHECK(ciphertexts().empty());
 }
 
-TEST_CASE("waiting_places: in the order of posting, round and round") {
-    waiting_places ring(3);
-    std::size_t in = 0, out = 0;
-    for (int turn = 0; turn < 100; ++turn) {
-        while (in - out < 3) ring.push(in++);
-        CHECK(ring.front() == out);
-        for (int i = 0; i < 1 + turn % 3; ++i) {
-            CHECK(ring.front() == out++);
-            ring.pop();
-        }
-        CHECK(ring.empty() == (in == out));
-    }
-    std::size_t const left = in - out;
-    CHECK(ring.clear() == left);
-    CHECK(ring.empty());
+TEST_CASE("sealed_envelope: what a seal covers beside the payload does not depend on the host") {
+    CHECK(hex(sealed_beside::of(0x0102030405060708, 0x1112131415161718, 0x2122232425262728, 3, 1,
+                                0x31323334)) == "0807060504030201"
+                                                "1817161514131211"
+                                                "2827262524232221"
+                                                "03000000"
+                                                "01000000"
+                                                "34333231");
+}
+
+TEST_CASE("sealed_envelope: the number first, then the tag of the seal") {
+    sealed_envelope::buffer bytes{};
+    for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i);
+    CHECK(sealed_envelope::counter_of(bytes.data()) == 0x0706050403020100);
+    CHECK(sealed_envelope::tag_of(bytes.data()) == bytes.data() + 8);
+    CHECK(bytes.size() == 8 + 16);
 }

@@ -1,6 +1,6 @@
-// herring: tests of transport/tcp/socket_options.hpp: what the kernel says of a socket afterwards.
+// herring: tests of the socket options of transport/tcp/link.hpp: what the kernel says of a socket afterwards.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/transport/tcp/socket_options.hpp"
+#include "herring/transport/tcp/link.hpp"
 
 #include "doctest/doctest.h"
 

@@ -1,6 +1,6 @@
-// herring: tests of transport/tcp/waker.hpp.
+// herring: tests of transport/tcp/sleep.hpp.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/transport/tcp/waker.hpp"
+#include "herring/transport/tcp/sleep.hpp"
 
 #include "doctest/doctest.h"
 

@@ -1,6 +1,6 @@
-// herring: tests of transport/chaos/random.hpp.
+// herring: tests of transport/chaos/schedule.hpp: its random numbers, and the buffer in random order.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/transport/chaos/random.hpp"
+#include "herring/transport/chaos/schedule.hpp"
 
 #include "doctest/doctest.h"
 
