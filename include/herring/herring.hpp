@@ -10,7 +10,7 @@
 #include "herring/fusion/balanced_buffer.hpp"
 #include "herring/fusion/per_tensor.hpp"
 #include "herring/fusion/whole_model.hpp"
-#include "herring/intra_node/none.hpp"
+#include "herring/intra_node/intra_node.hpp"
 #include "herring/model/element.hpp"
 #include "herring/model/layout.hpp"
 #include "herring/optimizer/none.hpp"

@@ -15,7 +15,6 @@
 #include "herring/intra_node/shared_memory.hpp"
 #include "herring/join/mpi.hpp"
 #include "herring/mpi/calls.hpp"
-#include "herring/mpi/ordered_words.hpp"
 #include "herring/reducer.hpp"
 #include "herring/transport/tcp.hpp"
 #include "herring/update/max.hpp"

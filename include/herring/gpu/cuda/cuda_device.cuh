@@ -6,7 +6,7 @@
 #include "herring/base/config.hpp"
 #include "herring/base/error.hpp"
 #include "herring/control/world.hpp"
-#include "herring/gpu/shared_device_warning.hpp"
+#include "herring/gpu/node_devices.hpp"
 #include "herring/machine/sleep.hpp"
 
 #include <atomic>

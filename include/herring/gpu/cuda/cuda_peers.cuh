@@ -5,8 +5,7 @@
 
 #include "herring/base/config.hpp"
 #include "herring/gpu/cuda/cuda_objects.cuh"
-#include "herring/gpu/peer_access.hpp"
-#include "herring/gpu/shared_device_warning.hpp"
+#include "herring/gpu/node_devices.hpp"
 
 #include <cstring>
 #include <utility>

@@ -5,7 +5,6 @@
 
 #include "herring/base/config.hpp"
 #include "herring/gpu/kernel/slices.hpp"
-#include "herring/gpu/kernel/vec16.hpp"
 
 #include <cstddef>
 #include <cstdint>

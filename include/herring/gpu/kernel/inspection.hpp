@@ -1,12 +1,10 @@
-// herring: inspection of results: one kernel thread counts infinities and NaNs in its share, and sums the squares.
+// herring: inspection of results on a device: elements that are not finite, and the sum of squares.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_GPU_KERNEL_INSPECTION_HPP
 #define HERRING_GPU_KERNEL_INSPECTION_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/gpu/kernel/inspection_result.hpp"
 #include "herring/gpu/kernel/slices.hpp"
-#include "herring/gpu/kernel/vec16.hpp"
 #include "herring/model/element.hpp"
 
 #include <cstddef>
@@ -14,6 +12,14 @@
 #include <cstring>
 
 namespace HERRING_NAMESPACE::gpu {
+
+/// Findings of inspections.
+struct inspection_result {
+    std::uint64_t not_finite = 0; ///< infinite or NaN
+    double squares = 0;           ///< sum of the squares of all elements; infinite or NaN if an element is
+
+    friend bool operator==(inspection_result const&, inspection_result const&) = default;
+};
 
 namespace detail {
 // Tests the bits (all ones in the exponent), so that the flags of the build do not matter.

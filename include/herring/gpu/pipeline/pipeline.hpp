@@ -1,4 +1,4 @@
-// herring: the base of the pipelines of `nvlink` and `pcie_staging`: a rank's tensors on its device, and how buckets are loaded.
+// herring: the base of the pipelines: a rank's device, its tensors and slots, its streams, and work that is replayed.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_GPU_PIPELINE_PIPELINE_HPP
 #define HERRING_GPU_PIPELINE_PIPELINE_HPP
@@ -8,7 +8,6 @@
 #include "herring/base/fixed_array.hpp"
 #include "herring/engine/device_memory.hpp"
 #include "herring/gpu/pipeline/copy_lists.hpp"
-#include "herring/gpu/pipeline/graph_cache.hpp"
 #include "herring/gpu/pipeline/region.hpp"
 #include "herring/gpu/runtime.hpp"
 #include "herring/intra_node/intra_node.hpp"
@@ -23,6 +22,40 @@
 #include <vector>
 
 namespace HERRING_NAMESPACE::gpu {
+
+/// One piece of a plan's work, the same in every step: first enqueued, then captured in a graph, then replayed.
+///
+/// Enqueued first, because libraries may not be initialised during a capture; captured at the second time, because
+/// work that comes twice comes again.
+/// Cost:     a replay is one launch, whatever the graph holds. Device memory of the driver, some KiB per kernel.
+/// Lifetime: the streams that replayed the graph end before it does.
+/// Errors:   those of the runtime: `failed()` names what cannot be captured.
+template <class Runtime> class graph_cache {
+  public:
+    /// Enqueues on `in` what `enqueue()` enqueues. `same`: it is the same as last time. Returns whether this was a
+    /// replay.
+    template <class Enqueue>
+    bool run(Runtime& device, typename Runtime::stream_handle in, bool same,
+             Enqueue const& enqueue) noexcept {
+        if (!same || state_ == never) {
+            state_ = seen;
+            enqueue();
+            return false;
+        }
+        if (state_ == seen) {
+            device.capture(in);
+            enqueue();
+            if (!device.captured(in, graph_)) return false;
+            state_ = captured;
+        }
+        device.replay(in, graph_);
+        return true;
+    }
+
+  private:
+    enum { never, seen, captured } state_ = never;
+    typename Runtime::graph graph_;
+};
 
 /// The base of both pipelines: the device, tensors, packing, the node's flags and slots, loads, and the inspection of
 /// results. The derived pipeline sums a bucket once it is loaded.
