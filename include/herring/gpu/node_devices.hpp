@@ -1,4 +1,4 @@
-// herring: the devices of a node's ranks: the warning about a shared one, and the errors of one that does not reach another.
+// herring: the devices of a node's ranks: a warning if ranks share one, errors if one cannot reach another.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_GPU_NODE_DEVICES_HPP
 #define HERRING_GPU_NODE_DEVICES_HPP
@@ -26,7 +26,7 @@ namespace HERRING_NAMESPACE::gpu {
 
 namespace detail {
 
-/// Identifies a process, also across containers.
+/// Identity of a process, also across containers.
 struct process_mark {
     long id;
     std::uint64_t token;
@@ -37,7 +37,7 @@ struct process_mark {
     friend bool operator==(process_mark const&, process_mark const&) = default;
 };
 
-/// Whether this is the process's first call for this device of this node.
+/// True at the process's first call for this device of this node.
 HERRING_SETUP inline bool first_time(int node, std::span<std::byte const> name) {
     static std::mutex guard;
     static std::vector<std::pair<int, std::string>> known;
@@ -52,11 +52,12 @@ HERRING_SETUP inline bool first_time(int node, std::span<std::byte const> name) 
 
 } // namespace detail
 
-/// Collective. Ranks of a node may share a device, and its speed; processes use it by turns, too, which is slow: the first
-/// of these ranks warns on stderr, once per process and device. Returns whether this rank is the one that warns.
+/// Warns on stderr, once per process and device, if ranks of a node share a device: they share its speed, and
+/// several processes use it by turns, which is slow. Collective. Returns true on the rank that warns, the
+/// first of those that share the device.
 ///
-/// `name`: bytes that identify the device in all processes of the node; `device`, `text`: its number in this process
-/// and its name in the warning.
+/// `name`: bytes that identify the device in all processes of the node. `device`, `text`: the number of the
+/// device in this process and its name, for the warning.
 HERRING_SETUP inline bool warn_if_shared(world& ranks, std::span<std::byte const> name, int device,
                                          char const* text) {
     auto const mark = detail::process_mark::mine();
@@ -88,14 +89,12 @@ HERRING_SETUP inline bool warn_if_shared(world& ranks, std::span<std::byte const
 /// A rank's device in the text of an error.
 struct device_of_rank {
     int rank;
-    int number; ///< in the process that reports the error; −1: not visible there
+    int number; ///< of the device in the process that reports the error; −1: not visible there
     std::string_view name;
 };
 
-/// The error of rank `own.rank`: its device cannot access the device of `other`, or its process does not see that
-/// device.
-///
-/// The text names both ranks, because all ranks receive it.
+/// Returns the error of rank `own.rank` whose device cannot access the device of `other`, or whose process
+/// does not see that device. The text names both ranks, because all ranks receive it.
 HERRING_SETUP inline failure peer_access_error(device_of_rank const& own,
                                                device_of_rank const& other) noexcept {
     if (other.number < 0)
@@ -109,8 +108,8 @@ HERRING_SETUP inline failure peer_access_error(device_of_rank const& own,
                           "; use intra_node::pcie_staging, which needs no device to reach another"});
 }
 
-/// The error of rank `reporter`: the device of rank `who` is said to reach that of rank `whose`, and what it moves there is lost.
-/// `how`: "read" or "write".
+/// Returns the error of rank `reporter`: data that the device of rank `who` moves to or from the memory of
+/// rank `whose` is lost, though CUDA reports that the device reaches that memory. `how`: "read" or "write".
 HERRING_SETUP inline failure peer_loss_error(int who, int whose, char const* how, int reporter) noexcept {
     return failure::make(
         errc::unsupported, reporter, who == reporter ? whose : who, "construction",

@@ -18,23 +18,24 @@ namespace HERRING_NAMESPACE::gpu {
 /// Upper bound on the buffers that one kernel reads, and on those that it writes: one per local rank.
 inline constexpr int most_buffers = 16;
 
-/// The arguments of one k-way sum: target[t][i] = sources[0][i] ∘ sources[1][i] ∘ ..., for i in `where`.
+/// Arguments of one k-way sum: target[t][i] = sources[0][i] ∘ sources[1][i] ∘ ..., for i in `where`.
 ///
-/// Shape:    sources of elements; targets of elements, rounded once, or of accumulator<Element> if `in_accumulator`.
-/// Lifetime: a target may be a source, in place. Passed to kernels by value.
+/// Shape:    sources of elements; targets of elements, rounded once, or of accumulator<Element> if
+///           `in_accumulator`. A target may be a source.
+/// Lifetime: passed to kernels by value.
 struct fold_args {
     void const* sources[most_buffers] = {};
     void* targets[most_buffers] = {};
     int source_count = 0;
     int target_count = 0;
     bool in_accumulator = false;
-    int ranks = 0; ///< number of contributions for which the result is finished; 0: it is not finished
+    int ranks = 0; ///< number of contributions, for `Update::finish`; 0: the result is not finished
     slices where{};
 };
 
 namespace detail {
-// Every NaN becomes the canonical quiet NaN. Tests bits, because compilers differ in their arithmetic on NaN. No
-// templates of floats: nvcc 13.0 crashes on a bit_cast of a dependent type.
+// Returns the canonical quiet NaN for every NaN. Tests bits, because compilers differ in their arithmetic on
+// NaN. No template for floats: nvcc 13.0 crashes on a bit_cast of a dependent type.
 HERRING_HOST_DEVICE inline float canonical(float value) noexcept {
     bool const none = (__builtin_bit_cast(std::uint32_t, value) & 0x7fff'ffffu) > 0x7f80'0000u;
     return none ? __builtin_bit_cast(float, std::uint32_t{0x7fc0'0000u}) : value;
@@ -73,9 +74,11 @@ template <class Element> struct lanes {
 
 } // namespace detail
 
-/// One thread's share of slice j of a sum. SourceCount: the number of sources if known at compile time, else 0.
+/// One thread's share of a sum. `SourceCount`: number of sources if known at compile time, else 0. `Wide`:
+/// targets are of accumulators.
 ///
-/// Cost: each source read once, each target written once, 16 bytes at a time where all buffers are aligned alike.
+/// Cost: each source read once, each target written once, 16 bytes at a time where all buffers are aligned
+///       alike.
 template <class Update, class Element, bool Wide, int SourceCount, class Finish> struct fold_share {
     using number = accumulator<Element>;
     using target = std::conditional_t<Wide, number, Element>;
@@ -87,6 +90,7 @@ template <class Update, class Element, bool Wide, int SourceCount, class Finish>
     fold_args const& work;
     Finish const& finish;
 
+    /// Sums the share of thread `thread` in slice j.
     HERRING_HOST_DEVICE void run(std::size_t j, std::size_t thread, std::size_t threads) const noexcept {
         std::size_t const begin = work.where.begin(j), count = work.where.size(j);
         vector_cut const cut =
@@ -195,7 +199,7 @@ template <class Update> struct finished_by {
     }
 };
 
-/// Calls `run(share)` with the type of share that suits the work. Few types, because each is a kernel.
+/// Calls `run(share)` with the type of share that suits `work`. Few types, because each is a kernel.
 template <class Update, class Element, class Run>
 void choose_share(fold_args const& work, Run&& run) noexcept {
     auto const with = [&]<bool Wide>(auto const& finish, std::bool_constant<Wide>) {
@@ -220,7 +224,7 @@ void choose_share(fold_args const& work, Run&& run) noexcept {
 }
 } // namespace detail
 
-/// The whole sum by one thread of the host: the reference for the kernel.
+/// Sums all slices by one thread of the host: the reference for the kernel.
 template <class Update, class Element> void fold_on_host(fold_args const& work) noexcept {
     detail::choose_share<Update, Element>(work, [&](auto const& share) {
         for (std::size_t j = 0; j < work.where.count(); ++j) share.run(j, 0, 1);

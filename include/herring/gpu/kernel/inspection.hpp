@@ -22,7 +22,8 @@ struct inspection_result {
 };
 
 namespace detail {
-// Tests the bits (all ones in the exponent), so that the flags of the build do not matter.
+// True if all bits of the exponent are set. A test of bits, so that the compiler's flags for floats do not
+// matter.
 HERRING_HOST_DEVICE inline bool not_finite(bfloat16 value) noexcept {
     return (value.bits & 0x7f80u) == 0x7f80u;
 }
@@ -40,8 +41,8 @@ HERRING_HOST_DEVICE inline bool not_finite(std::int32_t) noexcept { return false
 HERRING_HOST_DEVICE inline bool not_finite(std::int64_t) noexcept { return false; }
 } // namespace detail
 
-/// The findings of one thread in its share of `count` elements. Share and order depend on neither the device nor the
-/// address, which is aligned to 16 bytes.
+/// Returns the findings of one thread in its share of `count` elements. Share and order depend on neither the
+/// device nor the address, which is aligned to 16 bytes.
 ///
 /// Cost: each element read once, 16 bytes at a time; squares in double.
 template <class Element>

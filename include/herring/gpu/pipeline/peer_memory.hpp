@@ -1,4 +1,4 @@
-// herring: memory of other local ranks: the trial of access at construction, and buffers that are lent for a call.
+// herring: memory of other local ranks: a trial of access at construction, and buffers lent for a call.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_GPU_PIPELINE_PEER_MEMORY_HPP
 #define HERRING_GPU_PIPELINE_PEER_MEMORY_HPP
@@ -19,14 +19,16 @@
 
 namespace HERRING_NAMESPACE::gpu {
 
-/// A token that each rank writes into its neighbours' memory, and reads from there. With an IOMMU or a switch between two
-/// cards CUDA may say that they reach each other, and no call fail, and what they move be lost.
+/// The trial of access between devices: each rank writes a token into its neighbours' memory and reads it
+/// from there. With an IOMMU or a switch between two cards CUDA may report that they reach each other, and
+/// data be lost without an error.
 ///
-/// Shape:    `memory[l]`: that of local rank l, as this device sees it; zero in its first `bytes(L)`, and afterwards again.
-/// Order:    `write`, `check` when all have written, `clear` when all have checked.
-/// Cost:     3 copies of 64 bytes a neighbour; a few for this rank's own.
-/// Blocks:   until the device has done it.
-/// Errors:   `check` throws `unsupported`, naming the pair; each throws the device's own error.
+/// Shape:    `memory[l]`: memory of local rank l, as this device sees it; its first `bytes(L)` are zero
+///           before and after.
+/// Order:    `write`; `check` when all ranks have written; `clear` when all ranks have checked.
+/// Cost:     3 copies of 64 bytes per neighbour; a few for this rank's own memory.
+/// Blocks:   until the device has done the copies.
+/// Errors:   `check` throws `unsupported`, naming the pair; all functions throw errors of the device.
 template <class Runtime> class peer_trial {
   public:
     static constexpr std::size_t bytes(std::size_t ranks) noexcept { return 2 * token_bytes * ranks; }
@@ -74,17 +76,17 @@ template <class Runtime> class peer_trial {
 
     static constexpr std::size_t at(std::size_t place) noexcept { return place * token_bytes; }
     static token token_of(std::size_t l) noexcept {
-        token made;
+        token bytes;
         for (std::size_t i = 0; i < token_bytes; ++i)
-            made[i] = static_cast<std::byte>((1 + 37 * l + i) & 0xff);
-        return made;
+            bytes[i] = static_cast<std::byte>((1 + 37 * l + i) & 0xff);
+        return bytes;
     }
     bool is_token(std::size_t l, std::size_t place) const noexcept {
         token const due = token_of(l);
         return std::equal(due.begin(), due.end(), host_.begin() + static_cast<std::ptrdiff_t>(place));
     }
 
-    // By the kernel whose accesses are those of the sums, not by the device's copy engines.
+    // Copies by a kernel, whose accesses are those of the sums, not by the device's copy engines.
     template <class Item> void to_neighbours(Item const& item) {
         std::vector<copy_item> items;
         for (std::size_t l = 0; l < memory_.size(); ++l)
@@ -109,29 +111,32 @@ template <class Runtime> class peer_trial {
     std::size_t local_;
     typename Runtime::batch batch_;
     typename Runtime::event mark_;
-    std::vector<std::byte> host_; // what is copied to this rank's memory, or from there
-    typename Runtime::stream in_; // ends before what its copies use
+    std::vector<std::byte> host_; // source or target of copies to or from this rank's memory
+    typename Runtime::stream in_; // ends before the memory that its copies use
 };
 
 /// A piece of a call, as its rank shows it to local ranks in shared memory.
 template <class Runtime> struct offer {
-    typename Runtime::export_of_memory allocation; ///< that the piece lies in
-    std::byte* at = nullptr;                       ///< the piece, as its rank sees it
-    bool lent = false;                             ///< false: it is copied to the rank's bounce slot
+    typename Runtime::export_of_memory allocation; ///< that holds the piece
+    std::byte* at = nullptr;                       ///< address of the piece in its rank's process
+    bool lent = false;                             ///< false: the piece is copied to the rank's bounce slot
 };
 
-/// What this rank has open of one local rank's allocations. An allocation is known by its first address and its number, which
-/// a device gives once: memory that was freed and comes back at the same address is another.
+/// The allocations of one local rank that this rank has open. An allocation is identified by its first
+/// address and its number, which a device gives once: memory that was freed and allocated again at the same
+/// address has another number.
 ///
-/// Cost:     a comparison for each allocation that is open; opening one, once, about 0.1 ms.
-/// Memory:   at most `most` allocations, which their rank can free meanwhile: their memory comes free when they are closed.
+/// Cost:     a comparison for each open allocation; opening one, once, about 0.1 ms.
+/// Memory:   at most `most` allocations. Their rank may free them meanwhile; the memory is released when they
+///           are closed.
 /// Threads:  one at a time.
 template <class Runtime> class lent_memory {
   public:
     static constexpr std::size_t most = 16;
 
-    /// The piece as this device sees it. `quiet()`: nothing that was enqueued uses what is open, so that it may be closed.
-    /// nullptr: ask again when it is. An allocation that cannot be opened is a failure of the device.
+    /// Returns the address of the piece for this device, or nullptr: ask again when `quiet()`. `quiet()`:
+    /// true if no enqueued work uses open allocations, so that one may be closed. `number`: the execution. An
+    /// allocation that cannot be opened is a failure of the device.
     template <class Quiet>
     std::byte* see(Runtime& device, offer<Runtime> const& what, int peer, std::uint64_t number,
                    Quiet const& quiet) noexcept {
@@ -143,7 +148,7 @@ template <class Runtime> class lent_memory {
                 one.used = number;
                 return one.as->data() + (what.at - first);
             }
-            if (one.as && one.first == first) { // freed since
+            if (one.as && one.first == first) { // freed since, and allocated anew
                 place = &one;
                 break;
             }
@@ -156,14 +161,14 @@ template <class Runtime> class lent_memory {
         } catch (error const& why) {
             failure const& of = why.why();
             device.keep(failure::make(of.what, of.reporter, of.peer, "all_reduce", of.text));
-            return what.at; // nothing is enqueued any more
+            return what.at; // not used: a device that failed enqueues nothing
         }
         place->first = first;
         place->id = what.allocation.id;
         place->used = number;
         return place->as->data() + (what.at - first);
     }
-    /// Closes what begins there. Nothing that was enqueued uses it.
+    /// Closes the allocation that begins at `first`, which no enqueued work uses.
     void close(std::byte* first) noexcept {
         for (opened& one : open_)
             if (one.as && one.first == first) one.as.reset();
@@ -174,7 +179,7 @@ template <class Runtime> class lent_memory {
         std::optional<typename Runtime::imported_memory> as;
         std::byte* first = nullptr;
         std::uint64_t id = 0;
-        std::uint64_t used = 0; // by this execution, the last one
+        std::uint64_t used = 0; // number of the last execution that used it
     };
     opened open_[most];
 };
