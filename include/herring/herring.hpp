@@ -1,4 +1,4 @@
-// herring: worlds, layouts, reducers, and the policies that are defaults or need nothing else; transports have headers of their own.
+// herring: worlds, layouts, reducers and most policies; each transport and optimizer has its own header.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_HERRING_HPP
 #define HERRING_HERRING_HPP

@@ -22,16 +22,16 @@ template <class Element> constexpr int mpi_number_of() noexcept {
     return 4;
 }
 
-/// The operation of a misuse, for which `mpi_misuse` names the call.
+/// Placeholder for the operation in a failure, which `mpi_misuse` replaces by the call.
 inline constexpr char const* mpi_operation = "mpi";
 
-/// Identifies a rule and a type; `mpi_call_name` names it.
+/// Returns the number of a rule and a type; `mpi_call_name` names it.
 template <class Element> constexpr int mpi_call_number(mpi_rule rule) noexcept {
     return 5 * static_cast<int>(rule) + mpi_number_of<Element>();
 }
 constexpr mpi_rule mpi_rule_of(int number) noexcept { return static_cast<mpi_rule>(number / 5); }
 
-/// "sum of double".
+/// Returns the name of a call: "sum of double".
 constexpr char const* mpi_call_name(int number) noexcept {
     constexpr char const* names[][5] = {
         {"sum of int", "sum of long", "sum of long long", "sum of float", "sum of double"},
@@ -42,11 +42,11 @@ constexpr char const* mpi_call_name(int number) noexcept {
     return names[number / 5][number % 5];
 }
 
-/// Maps min and max of every type to max over one type, so that one reducer serves all of them.
+/// Maps min and max of every type to max over 64-bit integers, so that one reducer serves all types.
 ///
-/// An order-preserving map from Element to 64-bit integers, complemented for min. A float is exact as a double. The
-/// bits of a double that is not negative are ordered as integers; of a negative one the 63 lower bits are
-/// complemented. A NaN maps to the largest integer, for min too; no number maps to it.
+/// The map from Element to 64-bit integers preserves the order; for min the integer is complemented. A float
+/// is exact as a double. The bits of a double ≥ 0 are ordered as integers; the 63 lower bits of a negative
+/// double are complemented. A NaN maps to the largest integer, for min too; no number maps to it.
 template <class Element> struct mpi_ordered {
     static constexpr std::int64_t largest = std::numeric_limits<std::int64_t>::max();
 
@@ -76,9 +76,11 @@ template <class Element> struct mpi_ordered {
     }
 };
 
-/// Maps minloc and maxloc of every type to max over one type of pairs, in which the lower index wins a tie.
+/// Maps minloc and maxloc of every type to max over pairs of 64-bit integers, in which the lower index wins a
+/// tie.
 ///
-/// −0 and +0 are a tie, as for MPI. So the word is that of +0, and the lowest bit of the index word is −0's sign.
+/// −0 and +0 are a tie, as for MPI: both have the word of +0, and the lowest bit of the index word is the
+/// sign.
 template <class Value> struct mpi_ordered_pair {
     using order = mpi_ordered<Value>;
 
