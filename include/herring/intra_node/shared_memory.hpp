@@ -38,7 +38,7 @@ template <shared_memory_tuning Tuning> class basic_shared_memory {
         : local_(ranks.local_rank()), size_(ranks.local_size()),
           // No multiple of the page size, at which regions would compete for the same cache sets.
           stride_(detail::round_up(bytes, 4096) + 320), mapping_(ranks, needed()),
-          cells_(reinterpret_cast<cell*>(mapping_.bytes().data() + sizeof(lobby))),
+          cells_(reinterpret_cast<cell*>(mapping_.bytes().data() + sizeof(event_count))),
           regions_(mapping_.bytes().data() + head()), seen_(static_cast<std::size_t>(size_)) {}
 
     basic_shared_memory(basic_shared_memory const&) = delete;
@@ -81,24 +81,24 @@ template <shared_memory_tuning Tuning> class basic_shared_memory {
     }
 
     std::uint32_t listen() noexcept {
-        gate().sleepers.fetch_add(1, std::memory_order_seq_cst);
-        return gate().bell.load(std::memory_order_acquire);
+        events().sleepers.fetch_add(1, std::memory_order_seq_cst);
+        return events().count.load(std::memory_order_acquire);
     }
 
     void sleep(std::uint32_t heard, time_point until) noexcept {
-        detail::futex_wait(gate().bell, heard, until - clock::now());
-        gate().sleepers.fetch_sub(1, std::memory_order_relaxed);
+        detail::futex_wait(events().count, heard, until - clock::now());
+        events().sleepers.fetch_sub(1, std::memory_order_relaxed);
     }
 
     void wake() noexcept {
-        gate().bell.fetch_add(1, std::memory_order_release);
-        detail::futex_wake(gate().bell);
+        events().count.fetch_add(1, std::memory_order_release);
+        detail::futex_wake(events().count);
     }
 
   private:
     // Initial values are the zeroes of the mapping.
-    struct alignas(128) lobby {
-        std::atomic<std::uint32_t> bell;
+    struct alignas(128) event_count {
+        std::atomic<std::uint32_t> count;
         std::atomic<std::uint32_t> sleepers;
     };
     // One per rank, and written by this rank only. Each count has a cache line, so that ranks that wait for
@@ -115,9 +115,9 @@ template <shared_memory_tuning Tuning> class basic_shared_memory {
     static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 
     static std::size_t at(int local) noexcept { return static_cast<std::size_t>(local); }
-    lobby& gate() noexcept { return *reinterpret_cast<lobby*>(mapping_.bytes().data()); }
+    event_count& events() noexcept { return *reinterpret_cast<event_count*>(mapping_.bytes().data()); }
     std::size_t head() const noexcept {
-        return detail::round_up(sizeof(lobby) + sizeof(cell) * static_cast<std::size_t>(size_), 4096);
+        return detail::round_up(sizeof(event_count) + sizeof(cell) * static_cast<std::size_t>(size_), 4096);
     }
     std::size_t needed() const noexcept { return head() + stride_ * static_cast<std::size_t>(size_); }
 
@@ -132,7 +132,7 @@ template <shared_memory_tuning Tuning> class basic_shared_memory {
         // Sequentially consistent: either a sleeper sees the count at its last poll, or this rank sees the
         // sleeper and wakes it.
         count.store(value, std::memory_order_seq_cst);
-        if (gate().sleepers.load(std::memory_order_seq_cst) != 0) wake();
+        if (events().sleepers.load(std::memory_order_seq_cst) != 0) wake();
     }
 
     int local_;

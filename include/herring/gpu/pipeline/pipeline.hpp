@@ -63,7 +63,7 @@ template <class Runtime> class graph_cache {
 ///
 /// Params:   `Inspects`: `inspect` reads results. `Graphs`: work that is the same in every step is captured
 ///           and replayed.
-/// Threads:  `after`, `pack`, `load`, `unpack`, `taken`: the caller's; all others: the one that polls.
+/// Threads:  `after`, `pack`, `load`, `unpack`, `taken`: the caller's thread; all others: the thread that polls.
 template <class Runtime, bool Inspects, bool Graphs> class pipeline {
   public:
     using axis = axes::intra_node;
