@@ -51,8 +51,7 @@ template <class Ensemble> class asio_frontend {
     /// `id`: if given, the request's number is written there before the operation can complete.
     ///
     /// Threads:  any. The handler runs on its associated executor, never within this call.
-    /// Lifetime: input and weights must live until the operation has begun: with most tokens, within this
-    ///           call.
+    /// Lifetime: input and weights, until the operation has begun: with most tokens, within this call.
     /// Cancels:  by the handler's cancellation slot, if Boost has them (from 1.77); always by
     ///           `frontend().cancel(id)`.
     /// Errors:   `bad_argument`, thrown by this call with any token.
@@ -170,8 +169,7 @@ template <class Ensemble> class asio_frontend {
 
 /// A member whose jobs are asynchronous operations. `member()` is the member itself.
 ///
-/// Threads:  one at a time, for its handlers and jobs too: if several threads run the event loop, give it a
-///           strand.
+/// Threads:  one at a time, handlers and jobs too: if several threads run the event loop, give it a strand.
 /// Lifetime: longer than its jobs. The destructor completes `async_next` with an empty job.
 template <class Ensemble> class asio_member {
   public:
@@ -189,8 +187,7 @@ template <class Ensemble> class asio_member {
     executor_type get_executor() const noexcept { return state_->ready.get_executor(); }
 
     /// Completes with the next job: `void(job)`; with an empty job after `stop` or `leave`, or once every
-    /// frontend has refused this member. One operation at a time: a second one completes at once with an
-    /// empty job.
+    /// frontend has refused this member. A second operation at a time completes at once with an empty job.
     ///
     /// Threads:  the handler runs on its associated executor, never within this call.
     template <class Token> auto async_next(Token&& token) {

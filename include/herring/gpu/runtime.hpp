@@ -64,8 +64,7 @@ concept owns_memory = requires(typename Runtime::memory& memory, typename Runtim
 ///   event)`: later work in the stream waits for the last record of the event. `done(event)`: a query by the
 ///   host.
 /// - `per_thread(handle)`: true if the handle stands for another stream in each thread.
-/// - `event(r, shared)`: `shared` if other ranks wait for the event. `leave()` leaks the event until the
-///   process ends.
+/// - `event(r, shared)`: `shared` if other ranks wait for the event, which `leave()` leaks to the end.
 /// - For destructors: `ended(event)` waits until the event is done, as the destructor of a `stream` waits for
 ///   its work. If it returns false, the event is not done, and memory that the work uses must be leaked
 ///   (`leave()`). `stuck()`: some work did not end in time. No other function blocks the host.
@@ -116,8 +115,7 @@ concept copies = requires(Runtime& r, typename Runtime::stream_handle s, std::by
 
 /// `fold<Update, Element>(stream, args)` enqueues one k-way sum. `prepare_fold<Update, Element>(args)` loads
 /// the kernel for sums with as many sources, which may wait for the whole device; a second call does nothing.
-/// After `flush()`, data that the network adapter has written to device memory is visible to work that is
-/// enqueued later.
+/// After `flush()`, later work sees data that the network adapter has written to device memory.
 template <class Runtime>
 concept folds = requires(Runtime& r, typename Runtime::stream_handle s, fold_args const& work) {
     { r.template fold<herring::update::sum, float>(s, work) }
@@ -128,9 +126,8 @@ concept folds = requires(Runtime& r, typename Runtime::stream_handle s, fold_arg
     noexcept;
 };
 
-/// `inspect(stream, from, n, counter)` enqueues an inspection. `counter.value()`, on the host, once
-/// inspections have run: the number of infinities and NaNs in all of them, and the sum of squares of the
-/// last.
+/// `inspect(stream, from, n, counter)` enqueues an inspection. `counter.value()`, on the host, after
+/// inspections: infinities and NaNs in all of them, and the sum of squares of the last.
 template <class Runtime>
 concept inspects = requires(Runtime& r, typename Runtime::stream_handle s, float const* from, std::size_t n,
                             typename Runtime::counter& counter) {
@@ -145,8 +142,7 @@ concept inspects = requires(Runtime& r, typename Runtime::stream_handle s, float
 /// `captured(stream, graph)` stores it in the graph, or returns false on failure. `replay(stream, graph)`
 /// enqueues the graph. Copies and kernels can be captured; `record`, `wait` and queries by the host cannot:
 /// events stand before and after a replay. `list` is not captured: a graph that holds a `copy_many` is valid
-/// for the list as it was at the capture. After another `list` at that index, the copies are enqueued and
-/// captured anew.
+/// for the list as it was at the capture. After another `list` at that index, the copies are captured anew.
 template <class Runtime>
 concept captures = requires(Runtime& r, typename Runtime::stream_handle s, typename Runtime::graph& graph) {
     requires std::default_initializable<typename Runtime::graph>;
@@ -159,7 +155,7 @@ concept captures = requires(Runtime& r, typename Runtime::stream_handle s, typen
 };
 
 /// `exported(memory)` and `exported(event)` return plain bytes, from which another rank of the node
-/// constructs `imported_memory` and `imported_event`, in this process or another. These constructors throw
+/// constructs `imported_memory` and `imported_event`, in this process or another; their constructors throw
 /// `error`.
 /// - `lent(place)` returns the export of a caller's allocation; `first()` is the address where the allocation
 ///   begins, and its `id` is unique.

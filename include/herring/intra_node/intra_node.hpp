@@ -139,8 +139,7 @@ concept sums_on_device = (Policy::facts.device_memory ||
 ///
 /// Executions of buckets are numbered 0, 1, 2, … in the same order on every rank.
 /// - The constructor from (world&, bytes) is collective. `memory()` is this rank's region of `bytes` bytes,
-///   zero at first; `peer(l, p)` is the address in local rank l's region that corresponds to p in this rank's
-///   region.
+///   zero at first; `peer(l, p)` is the address in local rank l's region that corresponds to p.
 /// - `arrive(e)`: this rank's data for execution e is in place, and local ranks may read it.
 ///   `first_not_arrived(e)` returns a local rank that has not arrived, or −1.
 /// - `finish(e, notify)`: this rank has combined its chunks of every execution up to e, in every region;

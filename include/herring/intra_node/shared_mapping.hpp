@@ -44,8 +44,7 @@ class shared_mapping {
     /// Returns the whole mapping: as many bytes as the node's largest request, aligned to a page.
     std::span<std::byte> bytes() const noexcept { return {mapping_.at, bytes_}; }
 
-    /// Enters these pages into this process's page table, so that first use does not fault. Contents stay as
-    /// they are.
+    /// Enters these pages into this process's page table, so that first use does not fault; contents stay.
     HERRING_SEPARABLE void prefault(std::size_t offset, std::size_t size) const noexcept;
 
   private:

@@ -154,8 +154,7 @@ struct shared_mapping::building {
         for (int local = 1; local < all.local_size(); ++local) send_to(local);
     }
 
-    // Sends the file without waiting: the queue of the other end takes connection and packet before they are
-    // accepted.
+    // Sends the file without waiting: the other end's queue takes connection and packet before `accept`.
     HERRING_SETUP void send_to(int local_rank) {
         int const peer = all.topology().rank_of(all.node(), local_rank);
         descriptor const to =
@@ -182,8 +181,7 @@ struct shared_mapping::building {
     // Numbers that only ranks of this node know.
     std::array<std::uint64_t, 2> token() const noexcept { return {all.job(), randoms[0]}; }
 
-    // Receives the file without waiting, for the first rank has sent by now. Unknown peers may have connected
-    // before.
+    // Receives the file without waiting: the first rank has sent by now. Unknown peers may have connected.
     HERRING_SETUP void receive() {
         for (int i = 0; i <= most_waiting && file.get() < 0; ++i) {
             descriptor const from(

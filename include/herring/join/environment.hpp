@@ -49,8 +49,8 @@ struct host_and_port {
     std::uint16_t port = 0;
 };
 
-/// Splits "host:port", "1.2.3.4:port" or "[ipv6]:port". `least`: the lowest port. `name`: source of the text,
-/// for errors.
+/// Splits "host:port", "1.2.3.4:port" or "[ipv6]:port". `least`: lowest port. `name`: the text's source, for
+/// errors.
 ///
 /// Errors: `bad_argument` of `operation`.
 HERRING_SETUP inline host_and_port split_address(std::string_view text, std::string_view name, int least = 1,
@@ -83,11 +83,9 @@ HERRING_SETUP inline host_and_port split_address(std::string_view text, std::str
     return {std::string(host), static_cast<std::uint16_t>(number)};
 }
 
-/// Returns the secrets of options or variables, if there are any. `owner`: name of the options' struct, for
-/// errors.
+/// Returns the secrets of options or variables, if any. `owner`: name of the options' struct, for errors.
 ///
-/// Errors: `bad_argument` naming the option or variable, never its content; if `required`, also without a
-///         secret.
+/// Errors: `bad_argument` naming option or variable, never its content; if `required`, also without a secret.
 HERRING_SETUP inline std::optional<secrets> read_secret(std::optional<std::string_view> secret_text,
                                                         std::string const& secret_file, bool required,
                                                         std::string_view owner, variables const& from) {
@@ -156,8 +154,7 @@ HERRING_SETUP inline void read_role(join_target& into, join_options const& optio
     if (into.rate == 0 && from.has("HERRING_RATE")) into.rate = from.number("HERRING_RATE", 1, most_rate);
 }
 
-/// Returns a line for stderr about variables that begin with HERRING_ and are unknown; empty if there are
-/// none.
+/// Returns a line for stderr about unknown variables that begin with HERRING_; empty if there are none.
 HERRING_SETUP inline std::string unknown_variables(variables const& from) {
     static constexpr std::string_view known[] = {
         "HERRING_ADDR",      "HERRING_CHAOS_SEED",  "HERRING_CONTROL",      "HERRING_DEFAULT_TIMEOUT",

@@ -29,15 +29,13 @@ struct launch_options {
     std::chrono::milliseconds grace{5'000};
     /// Time after which the whole launch ends, with status 124; 0: no limit.
     std::chrono::milliseconds timeout{0};
-    /// Times after which a silent rank is given up and a root cause is named. Threads of a process are silent
-    /// only together.
+    /// Times until a silent rank is given up and a root cause is named. Threads are silent only together.
     failure_detector_options failure_detector{};
     /// Timeout of calls without a deadline and of constructing a reducer, instead of HERRING_DEFAULT_TIMEOUT.
     /// At least 50 ms, or `herring::never`; 30 s if neither is set.
     std::chrono::milliseconds default_timeout = detail::not_given;
     /// The handler that is called once on each rank when the world has failed, with the failure as that rank
-    /// sees it. For programs whose ranks may be in other calls, where they would wait for a rank that is
-    /// gone.
+    /// sees it. For ranks in other calls, where they would wait for a rank that is gone.
     ///
     /// Threads:  called in a thread of Herring, one per rank, which exists only for this handler. The handler
     ///           may end the process, or end the program's waits. It must neither wait for a call of this
@@ -48,8 +46,7 @@ struct launch_options {
 
 namespace detail {
 
-/// Returns a function's result as the status of a process, which has 8 bits: 255 for a result that does not
-/// fit.
+/// Returns a function's result as the status of a process: 255 for a result that does not fit 8 bits.
 constexpr int status_of(long long result) noexcept {
     return result < 0 || result > 255 ? 255 : static_cast<int>(result);
 }
@@ -93,11 +90,9 @@ HERRING_SEPARABLE int run_in_threads(int ranks, rank_function function, launch_o
 /// Blocks:   until the last rank has ended. When a rank fails or dies, collectives of the others throw an
 ///           error that names the rank, and the others are ended `options.grace` later. Ranks die with the
 ///           process that launched them.
-/// Threads:  to be called before this process has a second thread: a forked child has only the thread that
-///           forked.
+/// Threads:  call it before this process has a second thread: a forked child has only the thread that forked.
 /// Errors:   `bad_argument`; `no_resources`, if a process cannot be forked.
-/// Example:  return herring::launch(4, [](herring::world& w) { std::printf("%d of %d\n", w.rank(), w.size());
-///           });
+/// Example:  return herring::launch(4, [](herring::world& w) { std::printf("rank %d\n", w.rank()); });
 template <class Function> int launch(int ranks, Function&& function, launch_options const& options = {}) {
     auto const status = [&function](world& here) { return detail::status_of(function, here); };
     return detail::launch_processes(ranks, detail::rank_function::by(status), options);

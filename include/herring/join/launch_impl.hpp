@@ -254,7 +254,7 @@ HERRING_SETUP inline std::string how_it_failed(child const& c, std::chrono::mill
     return text({"its process ended with status ", c.status});
 }
 
-/// Waits for the children. When one fails or stays stopped, announces that to the others and ends them after
+/// Waits for the children. When one fails or stays stopped, announces that and ends the others after
 /// `options.grace`.
 HERRING_SETUP inline int watch(std::vector<child>& children, shared_region* region,
                                launch_options const& options) {

@@ -70,8 +70,7 @@ HERRING_SETUP inline void check_no_launcher(variables const& from) {
                  {"JSM_NAMESPACE_RANK", "jsrun"},
                  {"MV2_COMM_WORLD_RANK", "MVAPICH2"},
                  {"ALPS_APP_PE", "aprun"}};
-    // After MPI_Init of Open MPI a program without a launcher has PMIX_RANK=0. With several ranks another
-    // rank throws.
+    // Open MPI's MPI_Init sets PMIX_RANK=0 without a launcher. With several ranks another rank throws.
     for (auto const& one : known)
         if (from.has(one.variable) && !(one.variable == known[0].variable && from.text(one.variable) == "0"))
             bad_setting(
@@ -180,8 +179,7 @@ HERRING_SETUP inline void read_slurm(launcher& into, rank_0_address& at, variabl
                      "', which is not a node list; set HERRING_ADDR=host:port of rank 0"});
 }
 
-/// Returns the address of rank 0 that follows from a launcher's variables. `parent`: process id of this
-/// process's parent.
+/// Returns the address of rank 0 by a launcher's variables. `parent`: process id of this process's parent.
 ///
 /// Errors: `bad_argument`, if no address follows.
 HERRING_SETUP inline rank_0_address find_rank_0(launcher by, variables const& from, long long parent) {

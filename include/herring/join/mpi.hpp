@@ -129,8 +129,7 @@ HERRING_SETUP inline std::vector<int> mpi_listen(join_target& who, std::string c
 /// one node, or of its first address that is not loopback. If no rank has a secret, rank 0 draws one, and MPI
 /// carries it to the others.
 ///
-/// A rank that waits in a reducer is not inside MPI: name `waiting::mpi` if messages of MPI may be pending
-/// meanwhile.
+/// A rank that waits in a reducer is not inside MPI: name `waiting::mpi` if messages of MPI may be pending.
 ///
 /// Cost:     MPI_Allgather and MPI_Allgatherv, twice, of some bytes per rank. MPI is not used afterwards, and
 ///           may be finalised before the world ends.

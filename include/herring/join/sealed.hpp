@@ -120,8 +120,8 @@ inline bool const libcrypto_is_linked = [] {
 ///           exchange by X25519 whose private keys both ends forget: whoever records a job and learns its
 ///           secret later can read neither its control messages nor the data of `transport::sealed`.
 /// Cost:     two multiplications on Curve25519 per join and end, some 0.1 ms; 0.6 us per control message.
-/// Errors:   `join` throws `bad_argument` without a secret, and `unsupported` if libcrypto lacks AES-256-GCM
-///           or X25519.
+/// Errors:   `join` throws `bad_argument` without a secret, `unsupported` without AES-256-GCM or X25519 in
+///           libcrypto.
 /// Example:  herring::world world = herring::join({.control = herring::sealed_control()});
 inline control_protection sealed_control() noexcept {
     return control_protection(&detail::seal_provider_of<detail::libcrypto_seals>);

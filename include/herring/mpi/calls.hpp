@@ -76,11 +76,9 @@ template <class Element> struct mpi_ordered {
     }
 };
 
-/// Maps minloc and maxloc of every type to max over pairs of 64-bit integers, in which the lower index wins a
-/// tie.
+/// Maps minloc and maxloc of every type to max over pairs of 64-bit integers; the lower index wins a tie.
 ///
-/// −0 and +0 are a tie, as for MPI: both have the word of +0, and the lowest bit of the index word is the
-/// sign.
+/// −0 and +0 are a tie, as for MPI: both have the word of +0, and the index word's lowest bit is the sign.
 template <class Value> struct mpi_ordered_pair {
     using order = mpi_ordered<Value>;
 

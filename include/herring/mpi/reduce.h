@@ -19,14 +19,14 @@
 extern "C" {
 #endif
 
-// Reduces as MPI_Allreduce does, for these types and operations:
+// Reduces as MPI_Allreduce does, for these operations and types:
 //
-//   MPI_INT, MPI_LONG, MPI_LONG_LONG, MPI_INT32_T, MPI_INT64_T, MPI_FLOAT, MPI_DOUBLE    MPI_SUM, MPI_MIN,
-//   MPI_MAX MPI_2INT, MPI_LONG_INT, MPI_FLOAT_INT, MPI_DOUBLE_INT                                MPI_MINLOC,
-//   MPI_MAXLOC
+//   MPI_SUM, MPI_MIN, MPI_MAX   MPI_INT, MPI_LONG, MPI_LONG_LONG, MPI_INT32_T, MPI_INT64_T, MPI_FLOAT,
+//                               MPI_DOUBLE
+//   MPI_MINLOC, MPI_MAXLOC      MPI_2INT, MPI_LONG_INT, MPI_FLOAT_INT, MPI_DOUBLE_INT
 //
 // Collective: all ranks of the communicator make the same calls on it, in the same order. Result, cost,
-//             threads and lifetime are those of herring/mpi/reduce.hpp.
+// threads and lifetime are those of herring/mpi/reduce.hpp.
 //
 // Shape:    count values or pairs in, count out, on every rank. in == out and in == MPI_IN_PLACE reduce `out`
 //           in place; other overlaps are an error. count = 0, on all ranks, does nothing.

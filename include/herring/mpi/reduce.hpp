@@ -6,8 +6,7 @@
 #ifndef HERRING_MPI_REDUCE_HPP
 #define HERRING_MPI_REDUCE_HPP
 
-// Leaves out the C++ bindings, which MPI-3 removed. Code that uses them includes mpi.h itself, before this
-// header.
+// Leaves out the C++ bindings, which MPI-3 removed. Code that uses them includes mpi.h before this header.
 #ifndef OMPI_SKIP_MPICXX
 #define OMPI_SKIP_MPICXX 1
 #endif
@@ -21,7 +20,7 @@
 namespace herring {
 namespace mpi {
 
-/// A value and its index: a rank, a cell or a sample. Laid out as MPI_2INT, MPI_LONG_INT, MPI_FLOAT_INT and
+/// A value and its index, of a rank or cell. Laid out as MPI_2INT, MPI_LONG_INT, MPI_FLOAT_INT,
 /// MPI_DOUBLE_INT.
 template <class Value> struct indexed {
     Value value;
@@ -41,21 +40,18 @@ template <class Value> struct indexed {
 //           overlaps are refused. n = 0, on all ranks, does nothing.
 // Result:   the same bits on every rank and in every run, combined in the order of ranks within a node, then
 //           of nodes. Sums of integers wrap. For min and max a NaN wins, and −0 is less than +0. For minloc
-//           and maxloc a NaN wins too; of equal values (−0 and +0 are equal), and of several NaNs, the lowest
-//           index wins.
+//           and maxloc a NaN wins too; the lowest index wins among equal values (−0 equals +0) and among
+//           NaNs.
 // Cost:     the first call on a communicator connects its ranks: some milliseconds. The first call of each
 //           kind of reduction (sums of float, of double, of integers; min and max; minloc and maxloc) takes 1
 //           to 3 ms more. Each call: one MPI_Comm_get_attr, and the reduction. Sums of int, min and max are
 //           copied to 64-bit words and back, minloc and maxloc to pairs of words.
-// Blocks:   until all ranks have called. A waiting rank keeps its core busy, and progresses MPI's pending
-//           messages.
+// Blocks:   until all ranks have called. A waiting rank keeps its core busy, and progresses MPI's messages.
 // Threads:  as MPI_Allreduce: threads that may call MPI, one at a time on a communicator. With
-//           MPI_THREAD_FUNNELED only the main thread: inside an OpenMP parallel region, call in a master
-//           section.
+//           MPI_THREAD_FUNNELED only the main thread: in an OpenMP parallel region, within a master section.
 // Lifetime: from MPI_Init to MPI_Finalize. The reducers of a communicator end with it: at MPI_Comm_free, at
 //           the latest at MPI_Finalize. A duplicate (MPI_Comm_dup) has reducers of its own.
-// Errors:   one sentence on stderr, then MPI_Abort; see `handle_errors`. After an error the contents of `out`
-//           are undefined.
+// Errors:   one sentence on stderr, then MPI_Abort; see `handle_errors`. After an error `out` is undefined.
 //
 // Values are passed by address, `x` too, as in MPI_Allreduce(&x, ...): a local variable that must be in
 // memory keeps gcc -ffast-math from vectorising the caller's loop that computes it. So the program computes
@@ -172,8 +168,7 @@ typedef void (*error_handler)(MPI_Comm comm, char const* sentence);
 /// sentence to stderr.
 ///
 /// Once a rank of a communicator has died, the default handler ends the job even if this rank is in no
-/// reduction, because it may be waiting in MPI for the dead rank. Other handlers are called in reductions
-/// only.
+/// reduction, because it may be waiting in MPI for the dead rank. Other handlers run in reductions only.
 ///
 /// Threads:  not while another thread reduces. The default handler may call MPI_Abort in a thread of Herring.
 error_handler handle_errors(error_handler handler);

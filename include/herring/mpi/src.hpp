@@ -61,8 +61,8 @@ HERRING_SETUP inline std::string mpi_told_ranks(std::string const& name) {
     return name.empty() ? std::string() : " (ranks as in the communicator " + name + ")";
 }
 
-/// The world and the reducers of a communicator, created by its first reduction. Each reducer is created when
-/// first needed.
+/// The world and the reducers of a communicator, created by its first reduction; reducers are created when
+/// needed.
 class mpi_group {
   public:
     mpi_group(MPI_Comm of, std::string name, bool returns_errors)
@@ -252,15 +252,13 @@ class mpi_group {
 /// The groups of a process; each is an attribute of its communicator.
 class mpi_groups {
   public:
-    /// Returns the groups, which are never destroyed: MPI_Finalize may be called after the destructors of
-    /// static objects.
+    /// Returns the groups. They are never destroyed: MPI_Finalize may follow destructors of static objects.
     static mpi_groups& all() {
         static mpi_groups* const groups = new mpi_groups;
         return *groups;
     }
 
-    /// Returns the communicator's group; the first call is collective. `in_c`: MPI's error handler decides
-    /// about errors.
+    /// Returns the communicator's group; the first call is collective. `in_c`: MPI's error handler decides.
     ///
     /// Errors: thrown.
     mpi_group& of(MPI_Comm comm, bool in_c) {
@@ -400,7 +398,7 @@ class mpi_groups {
     }
     static int finalized(MPI_Comm, int, void*, void*) noexcept {
         mpi_groups& groups = all();
-        // In the same order on all ranks, because leaving a world waits for the others to leave it.
+        // In the same order on all ranks: a rank that leaves a world waits for the other ranks to leave it.
         while (!groups.live_.empty()) groups.end(groups.live_.back());
         groups.over_ = true;
         groups.key_.store(MPI_KEYVAL_INVALID);
@@ -421,7 +419,7 @@ inline void mpi_end_job(MPI_Comm comm, std::string const& sentence) noexcept {
     if (!mpi_groups::all().errors_are_handled()) mpi_groups::all().report(comm, sentence);
 }
 
-/// This rank in the communicator; −1 where MPI cannot be asked.
+/// Returns this rank in the communicator, or −1 if MPI cannot be called.
 HERRING_SETUP inline int mpi_rank_in(MPI_Comm comm) noexcept {
     int begun = 0, over = 0, rank = -1;
     MPI_Initialized(&begun);
@@ -430,7 +428,7 @@ HERRING_SETUP inline int mpi_rank_in(MPI_Comm comm) noexcept {
     return rank;
 }
 
-/// A misuse, named by the call that it is in.
+/// Returns the sentence of a misuse, with the name of its call.
 HERRING_SETUP inline std::string mpi_misuse(char const* call, MPI_Comm comm, failure const& why) {
     return failure::make(why.what, mpi_rank_in(comm), why.peer, text({"mpi::", call}), why.text).message();
 }
@@ -454,8 +452,7 @@ template <class Element> void mpi_check_memory(Element const* in, Element const*
                      "reduce in place"});
 }
 
-/// Reduces; returns the sentence of the error, empty if there is none. `number` is that of the rule and the
-/// type.
+/// Reduces; returns the sentence of the error, empty if there is none. `number`: of rule and type.
 template <class Element>
 std::string mpi_try(int number, Element const* in, Element* out, std::ptrdiff_t n, MPI_Comm comm, bool in_c) {
     mpi_groups& groups = mpi_groups::all();

@@ -135,8 +135,8 @@ HERRING_SETUP inline int use_device(world& ranks) {
 
 /// The device that is current in the constructing thread, and the first error of a call on it.
 ///
-/// Errors: name the rank, the device and the call. The text of an asynchronous error says that earlier work
-///         caused it.
+/// Errors: name the rank, the device and the call. The text of an asynchronous error says that it is of
+///         earlier work.
 class cuda_device {
   public:
     /// Takes the current device; warns on stderr, once per device, if local ranks share it. Collective.
@@ -175,7 +175,7 @@ class cuda_device {
     }
     HERRING_SETUP void keep(cudaError_t result, char const* call, char const* advice = nullptr) noexcept {
         if (!detail::of_earlier_work(result)) (void)cudaGetLastError(); // as in `set_up`
-        failure const* const of_world = ranks_.failed(); // a cause: the memory of a dead rank is gone
+        failure const* const of_world = ranks_.failed(); // a possible cause: memory of a dead rank is gone
         keep(of_world != nullptr && detail::of_earlier_work(result)
                  ? *of_world
                  : detail::cuda_failure(rank_, number_, result, call, 0, advice, "reduce"));

@@ -28,8 +28,7 @@ class cuda_memory {
         std::size_t const whole = (bytes + block - 1) / block * block;
         on.set_up(cudaMalloc(&data_, whole), "cudaMalloc", whole,
                   "use a smaller layout, or free memory of the device");
-        // In a new stream: the legacy stream would wait for the program's blocking streams and break
-        // captures.
+        // In a new stream: the legacy stream would wait for the program's streams and break captures.
         cudaStream_t once = nullptr;
         cudaError_t result = cudaStreamCreateWithFlags(&once, cudaStreamNonBlocking);
         if (result == cudaSuccess) result = cudaMemsetAsync(data_, 0, whole, once);

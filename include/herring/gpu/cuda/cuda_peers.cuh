@@ -129,8 +129,7 @@ HERRING_SETUP inline void enable_peer_access(cuda_device const& on, exported_cud
 
 } // namespace detail
 
-/// Memory of another rank, as this device sees it: opened by IPC, or the same pointer for ranks of one
-/// process.
+/// Memory of another rank, as this device sees it: opened by IPC, or, in one process, the same pointer.
 class imported_cuda_memory {
   public:
     HERRING_SETUP imported_cuda_memory(cuda_device& on, exported_cuda_memory const& of, int peer) : on_(on) {

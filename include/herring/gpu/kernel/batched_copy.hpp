@@ -34,8 +34,7 @@ struct listed_copy {
 };
 
 /// Returns the number of chunks of a copy of `bytes` bytes to `to`. All chunks but the first begin on a
-/// 16-byte boundary of the target, so only the head and the tail of a copy, not of each chunk, go byte by
-/// byte.
+/// 16-byte boundary of the target, so only head and tail of a copy, not of each chunk, go byte by byte.
 HERRING_HOST_DEVICE inline std::size_t copy_chunks(void const* to, std::size_t bytes) noexcept {
     if (bytes == 0) return 0; // the formula gives 1 where `to` is off a boundary
     return (detail::address(to) % access_bytes + bytes + copy_chunk_bytes - 1) / copy_chunk_bytes;
@@ -141,8 +140,7 @@ HERRING_HOST_DEVICE inline void copy_aligned(std::byte* to, std::byte const* fro
 /// shuffle from the next thread of its warp; the warp's last thread loads both.
 ///
 /// Cost:    a warp loads 33 vectors for 32; in its last, incomplete round, two for each.
-/// Threads: on a device, all threads of each warp; `threads` is a multiple of 32, and `thread` counts within
-///          the block.
+/// Threads: on a device, all threads of a warp; `threads` is a multiple of 32, and `thread` one of the block.
 HERRING_HOST_DEVICE inline void copy_shifted(std::byte* to, std::byte const* from, unsigned shift,
                                              std::size_t vectors, std::size_t thread,
                                              std::size_t threads) noexcept {
@@ -178,8 +176,7 @@ HERRING_HOST_DEVICE inline void copy_shifted(std::byte* to, std::byte const* fro
                                                    copied_load(from + (v + 1) * access_bytes), shift));
 }
 
-/// Copies one thread's share of a part of a copy, between any addresses. `begin`, `end`: the source of the
-/// whole copy.
+/// Copies one thread's share of a part of a copy, between any addresses. `begin`, `end`: the whole source.
 HERRING_HOST_DEVICE inline void copy_part(std::byte* to, std::byte const* from, std::size_t bytes,
                                           std::byte const* begin, std::byte const* end, std::size_t thread,
                                           std::size_t threads) noexcept {
@@ -199,9 +196,8 @@ HERRING_HOST_DEVICE inline void copy_part(std::byte* to, std::byte const* from, 
 
 /// Copies one thread's share of chunk `chunk` of `count` copies.
 ///
-/// Cost:    each byte read and written once, 16 bytes at a time, whatever the addresses; where source and
-///          target are not aligned alike, a warp reads 33 vectors for 32. Bisection finds the copy of the
-///          chunk.
+/// Cost:    each byte read and written once, 16 bytes at a time, whatever the addresses; if source and target
+///          are not aligned alike, a warp reads 33 vectors for 32. Bisection finds the copy.
 /// Threads: on a device, all threads of a block, with the same chunk; `threads` is a multiple of 32.
 HERRING_HOST_DEVICE inline void copy_chunk(listed_copy const* list, std::size_t count, std::size_t chunk,
                                            std::size_t thread, std::size_t threads) noexcept {

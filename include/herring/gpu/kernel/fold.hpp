@@ -77,8 +77,7 @@ template <class Element> struct lanes {
 /// One thread's share of a sum. `SourceCount`: number of sources if known at compile time, else 0. `Wide`:
 /// targets are of accumulators.
 ///
-/// Cost: each source read once, each target written once, 16 bytes at a time where all buffers are aligned
-///       alike.
+/// Cost: each source read and each target written once, 16 bytes at a time if all buffers are aligned alike.
 template <class Update, class Element, bool Wide, int SourceCount, class Finish> struct fold_share {
     using number = accumulator<Element>;
     using target = std::conditional_t<Wide, number, Element>;

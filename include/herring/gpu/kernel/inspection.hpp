@@ -22,8 +22,7 @@ struct inspection_result {
 };
 
 namespace detail {
-// True if all bits of the exponent are set. A test of bits, so that the compiler's flags for floats do not
-// matter.
+// True if all bits of the exponent are set. A test of bits, whatever the compiler's flags for floats.
 HERRING_HOST_DEVICE inline bool not_finite(bfloat16 value) noexcept {
     return (value.bits & 0x7f80u) == 0x7f80u;
 }

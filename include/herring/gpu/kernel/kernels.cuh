@@ -43,8 +43,7 @@ __global__ void __launch_bounds__(Threads)
 }
 
 namespace detail {
-/// Returns the blocks of the kernel that are resident on a multiprocessor of the current device. Queried once
-/// per device.
+/// Returns the kernel's resident blocks per multiprocessor of the current device. Queried once per device.
 template <auto Kernel> std::size_t blocks_at_once() noexcept {
     static std::atomic<int> known[64];
     int device = 0, blocks = 0;
@@ -145,8 +144,7 @@ __global__ void __launch_bounds__(threads_of_block)
     if (threadIdx.x == 0) of_block[blockIdx.x] = found;
 }
 
-/// Second kernel: one block combines the findings. Counts add up over launches; squares are those of the last
-/// one.
+/// Second kernel: one block combines the findings. Counts add up over launches, squares do not.
 template <int Blocks> __global__ void __launch_bounds__(Blocks) join_kernel(inspection_scratch* all) {
     using reduce = cub::BlockReduce<inspection_result, Blocks>;
     __shared__ typename reduce::TempStorage room;

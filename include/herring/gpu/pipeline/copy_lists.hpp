@@ -20,12 +20,11 @@ namespace HERRING_NAMESPACE::gpu {
 /// that the device has read is rewritten. If the device has read neither, copies are enqueued one by one: the
 /// host never waits for a stream.
 ///
-/// Cost:     one comparison if one of the two lists already holds the copies; else one small copy to the
-///           device.
+/// Cost:     one comparison if one of the two lists holds the copies; else one small copy to the device.
 /// Memory:   2 lists and 2 events per part.
 /// Threads:  one at a time. The caller orders streams that read lists of one object.
-/// Lifetime: the destructor waits for the last use of every list, as the destructor of a stream does (see
-///           `runtime_policy`).
+/// Lifetime: the destructor waits for the last use of every list, as that of a stream does
+///           (`runtime_policy`).
 template <class Runtime> class copy_lists {
   public:
     using stream_handle = typename Runtime::stream_handle;

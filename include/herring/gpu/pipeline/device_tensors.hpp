@@ -146,8 +146,7 @@ template <class Element, class Node> class device_tensors {
     void record_stream() noexcept {
         if (std::exchange(unrecorded_, false)) node_.after(stream_);
     }
-    // Returns the copies between the caller's tensors in [first, end) and the reducer's. `back`: to the
-    // caller's.
+    // Returns the copies between callers' tensors [first, end) and the reducer's. `back`: to the caller's.
     std::span<copy_item const> copies(std::size_t first, std::size_t end, bool back) noexcept {
         std::size_t count = 0;
         for (std::size_t i = first; i < end; ++i) {

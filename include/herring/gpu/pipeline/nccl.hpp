@@ -50,9 +50,8 @@ namespace HERRING_NAMESPACE::gpu {
 /// nodes: a reduce-scatter leaves each rank the sums of its chunks, the transport exchanges them through
 /// pinned memory, and an all-gather takes the results to all ranks of the node.
 ///
-/// Shape:    L local ranks → 1 contributor; local rank l handles the chunks k with k mod L = l, so L chunks
-///           in a row are one reduce-scatter. A row that ends early is copied to a buffer of full rows, and
-///           back.
+/// Shape:    L local ranks → 1 contributor; local rank l handles chunks k ≡ l (mod L), so L chunks in a row
+///           are one reduce-scatter. A row that ends early is copied to a buffer of full rows, and back.
 /// Bits:     NCCL's: in no order of ranks, each partial sum rounded to the element type; NCCL's choice for a
 ///           NaN in a minimum or maximum. So they differ from the bits of other policies, and may differ from
 ///           run to run. Averages: on one node, which is the world, NCCL divides; with several nodes NCCL
@@ -111,8 +110,7 @@ class basic_nccl : public summing_pipeline<Runtime, Tuning.inspect, Tuning.graph
     }
 
     /// True if this rank's chunks of execution e are summed or, on one node, if their all-reduce is enqueued.
-    /// Called in order of e. Enqueues the sums of executions below `arrived` at which all local ranks have
-    /// arrived.
+    /// Called in order of e. Enqueues sums below `arrived` at which all local ranks have arrived.
     template <class Update, class Element, class At>
     bool summed(std::uint64_t e, std::uint64_t arrived, int, At const& at) noexcept {
         if (launched_ == 0 && !alone_) prepare<Element>();
@@ -152,8 +150,7 @@ class basic_nccl : public summing_pipeline<Runtime, Tuning.inspect, Tuning.graph
         return failed() == nullptr;
     }
 
-    /// Orders later work in this stream after the results of the first `count` executions, which are
-    /// released.
+    /// Orders later work in this stream after the results of the first `count` executions; they are released.
     void results(stream_handle stream, std::uint64_t count) noexcept {
         if (count > 0) device_.wait(stream, base::reduced_event(count - 1));
     }
@@ -407,8 +404,8 @@ class basic_nccl : public summing_pipeline<Runtime, Tuning.inspect, Tuning.graph
         return calling_ == call::none && failed() == nullptr && ranks_.failed() == nullptr;
     }
     // Waits for this rank's work, then for the ends of the other ranks; aborts NCCL if one of these does not
-    // come. Waits for no stream before: the caller's stream may wait for NCCL, and the stream of loads for
-    // the caller's.
+    // come. Waits for no stream before: the caller's may wait for NCCL, and the stream of loads for the
+    // caller's.
     HERRING_SETUP void close() noexcept {
         device_.record(last_, work_->handle());
         bool const ended = wait_until(std::chrono::seconds(30), [&] { return device_.done(last_); });

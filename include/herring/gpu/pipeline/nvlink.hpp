@@ -35,7 +35,7 @@ namespace HERRING_NAMESPACE::gpu {
 /// kernel writes the sum of this rank's 1/L to pinned memory, the transport exchanges it, and the results go
 /// from there to all devices.
 ///
-/// Shape:    L local ranks → 1 contributor; local rank l handles the chunks k with k mod L = l; the bits of
+/// Shape:    L local ranks → 1 contributor; local rank l handles chunks k ≡ l (mod L); the bits of
 ///           shared_memory.
 /// Cost:     one node: each device reads (L−1)/L of a bucket from other devices and writes as much to them.
 ///           Several nodes: 1/L of a bucket over each rank's PCIe in each direction (twice that to the host
@@ -46,13 +46,12 @@ namespace HERRING_NAMESPACE::gpu {
 /// Order:    flags order the host's calls, events order the devices. A rank arrives at e when the event of
 ///           its tensors is recorded. A sum waits for these events of all local ranks and, with several
 ///           nodes, for the copy out of e − slots, which used the same slot. A rank finishes e when its last
-///           write is enqueued and its event recorded; the caller's stream waits for these events of all
-///           local ranks.
-/// Blocks:   three wait for the device: `forget`; a call whose piece cannot be opened before an allocation is
-///           closed (see Lends); and the destructor: up to 30 s, or 2 s after a failure, for the work in this
-///           rank's queues and so for the caller's streams on which that work depends; then up to 2 s for the
-///           node's other ranks to close this rank's memory. Memory and events still in use then are leaked
-///           until the process ends, with a line on stderr.
+///           write is enqueued and its event recorded; the caller's stream waits for all local ranks' events.
+/// Blocks:   three functions wait for the device: `forget`; a call whose piece cannot be opened before an
+///           allocation is closed (see Lends); and the destructor: up to 30 s, or 2 s after a failure, for
+///           the work in this rank's queues and so for the caller's streams on which that work depends; then
+///           up to 2 s for the node's other ranks to close this rank's memory. Memory and events still in use
+///           then are leaked until the process ends, with a line on stderr.
 /// Lends:    pieces of a call are read and written where the caller has them. Threads of a process use its
 ///           addresses. Other processes open the allocation, keep it open for later calls, and close it when
 ///           its number has changed, when too many are open (`lent_memory`), or in `forget`. Memory that
@@ -131,8 +130,7 @@ class basic_nvlink : public summing_pipeline<Runtime, Tuning.inspect, Tuning.gra
     }
 
     /// True if this rank's chunks of execution e are summed or, on one node, if their kernel is enqueued.
-    /// Called in order of e. Enqueues the sums of executions below `arrived` at which all local ranks have
-    /// arrived.
+    /// Called in order of e. Enqueues sums below `arrived` at which all local ranks have arrived.
     template <class Update, class Element, class At>
     bool summed(std::uint64_t e, std::uint64_t arrived, int ranks, At const& at) noexcept {
         if (launched_ == 0) prepare<Update, Element>(ranks);
@@ -177,8 +175,7 @@ class basic_nvlink : public summing_pipeline<Runtime, Tuning.inspect, Tuning.gra
         return device_.failed() == nullptr;
     }
 
-    /// Orders later work in this stream after the results of the first `count` executions, which are
-    /// released.
+    /// Orders later work in this stream after the results of the first `count` executions; they are released.
     void results(stream_handle stream, std::uint64_t count) noexcept {
         if (count == 0) return;
         device_.wait(stream, base::reduced_event(count - 1));
@@ -205,8 +202,7 @@ class basic_nvlink : public summing_pipeline<Runtime, Tuning.inspect, Tuning.gra
     static constexpr std::size_t offer_stride = (sizeof(offer<Runtime>) + 63) / 64 * 64;
     std::size_t offer_at(std::size_t slot) const noexcept { return closed_at_ + 64 + slot * offer_stride; }
 
-    // True if a local rank may have freed its memory, though it had arrived: an error has ended its call
-    // early.
+    // True if a local rank may have freed its memory after it had arrived, by an error in its call.
     bool is_left() noexcept {
         bool left = ranks_.failed() != nullptr;
         for (int l = 0; l < size_; ++l) left = left || closed(l).load(std::memory_order_acquire) != 0;
@@ -279,8 +275,7 @@ class basic_nvlink : public summing_pipeline<Runtime, Tuning.inspect, Tuning.gra
         device_.record(alone_ ? base::reduced_event(e) : base::summed_event(e), queue);
     }
 
-    // Returns a sum that writes this rank's chunks of a shard to the tensors of all local ranks; without
-    // sources.
+    // Returns a sum, without sources, that writes this rank's chunks of a shard to all local ranks' tensors.
     fold_args to_all(std::uint64_t e, shard const& of) const noexcept {
         fold_args work;
         for (int l = 0; l < size_; ++l) work.targets[l] = place_of_rank(e, l);

@@ -64,8 +64,7 @@ class basic_pcie_staging : public pipeline<Runtime, Tuning.inspect, Tuning.graph
         for (std::size_t i = 0; i < Tuning.slot_count; ++i) loaded_.emplace_back(device_, false);
     }
 
-    /// Pieces of calls are copied to the host and back from where they lie, in any memory that the device
-    /// reaches.
+    /// Pieces of calls are copied to the host and back from any memory that the device reaches.
     static constexpr bool lend(std::size_t, std::byte*) noexcept { return true; }
     static void forget(std::byte*) noexcept {}
 
@@ -86,8 +85,8 @@ class basic_pcie_staging : public pipeline<Runtime, Tuning.inspect, Tuning.graph
     }
 
     /// True if the summing threads are done with execution e: they have summed it, and `device_sum` is set,
-    /// or the engine sums it. Called in order of e. Hands over executions below `arrived`, at which this rank
-    /// has arrived.
+    /// or the engine sums it. Called in order of e. Hands over executions below `arrived`: this rank has
+    /// arrived.
     template <class At> bool summed(std::uint64_t e, std::uint64_t arrived, At const& at) noexcept {
         for (; handed_ < arrived && base::first_not_arrived(handed_) < 0; ++handed_)
             if (sums_.take(at(handed_))) sums_.hand_over(at(handed_));
@@ -113,8 +112,7 @@ class basic_pcie_staging : public pipeline<Runtime, Tuning.inspect, Tuning.graph
     std::uint64_t copies_begun() const noexcept { return started_; }
     bool stored(std::uint64_t e) noexcept { return device_.done(base::reduced_event(e)); }
 
-    /// Orders later work in this stream after the results of the first `count` executions, which are
-    /// released.
+    /// Orders later work in this stream after the results of the first `count` executions; they are released.
     void results(stream_handle stream, std::uint64_t count) noexcept {
         if (count > 0) device_.wait(stream, base::reduced_event(count - 1));
     }

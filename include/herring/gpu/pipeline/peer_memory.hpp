@@ -127,8 +127,8 @@ template <class Runtime> struct offer {
 /// address has another number.
 ///
 /// Cost:     a comparison for each open allocation; opening one, once, about 0.1 ms.
-/// Memory:   at most `most` allocations. Their rank may free them meanwhile; the memory is released when they
-///           are closed.
+/// Memory:   at most `most` allocations. Their rank may free them; the memory is released when they are
+///           closed.
 /// Threads:  one at a time.
 template <class Runtime> class lent_memory {
   public:

@@ -24,10 +24,10 @@
 namespace HERRING_NAMESPACE::gpu {
 
 /// One piece of work that is the same in every step. The first time it is enqueued, because libraries may not
-/// be initialised during a capture; the second time it is captured in a graph; from then on the graph is
-/// replayed.
+/// be initialised during a capture; the second time it is captured in a graph, which is replayed from then
+/// on.
 ///
-/// Cost:     a replay is one launch, whatever the graph holds. Device memory of the driver, some KiB per
+/// Cost:     one launch per replay, whatever the graph holds; some KiB of the driver's device memory per
 ///           kernel.
 /// Lifetime: the streams that replayed the graph end before the graph does.
 /// Errors:   those of the runtime: `failed()` names what cannot be captured.
@@ -61,9 +61,8 @@ template <class Runtime> class graph_cache {
 /// The base of the pipelines: the device, tensors, packing, the node's flags and slots, loads, and the
 /// inspection of results. The derived pipeline sums a bucket once it is loaded.
 ///
-/// Params:   `Inspects`: `inspect` reads results. `Graphs`: work that is the same in every step is captured
-///           and replayed.
-/// Threads:  `after`, `pack`, `load`, `unpack`, `taken`: the caller's thread; all others: the thread that polls.
+/// Params:   `Inspects`: `inspect` reads results. `Graphs`: work that is the same in every step is replayed.
+/// Threads:  `after`, `pack`, `load`, `unpack`, `taken`: the caller's; all others: the thread that polls.
 template <class Runtime, bool Inspects, bool Graphs> class pipeline {
   public:
     using axis = axes::intra_node;
@@ -113,8 +112,7 @@ template <class Runtime, bool Inspects, bool Graphs> class pipeline {
                [&] { packing_.put(queue, bucket, at, items); });
         packing_.used(queue, bucket);
     }
-    /// Orders later loads after the present contents of the stream, which are the last to read results in a
-    /// bounce slot.
+    /// Orders later loads after the present contents of the stream, which read results in a bounce slot last.
     void taken(stream_handle stream) noexcept {
         device_.record(consumed_event_, stream);
         device_.wait(pack_stream_->handle(), consumed_event_);
@@ -143,8 +141,7 @@ template <class Runtime, bool Inspects, bool Graphs> class pipeline {
         return load({at, offset, bytes, no_bucket, true, static_cast<int>(slot)}, e);
     }
 
-    /// Enqueues the inspection of the first `elements` of this rank's tensors, after `results`, if the tuning
-    /// has it.
+    /// Enqueues the inspection of the first `elements` of this rank's tensors, after `results`, if tuned so.
     template <class Element> void inspect(stream_handle stream, std::size_t elements) noexcept {
         if constexpr (Inspects)
             device_.inspect(stream, reinterpret_cast<Element const*>(tensors()), elements, *counter_);
@@ -171,8 +168,8 @@ template <class Runtime, bool Inspects, bool Graphs> class pipeline {
         std::size_t load = 0; // index of the load's event
     };
 
-    /// `bytes`: of the region before its slots, which local ranks read. `shared`: other ranks wait for this
-    /// rank's events.
+    /// `bytes`: of the region before its slots, for local ranks. `shared`: other ranks wait for this rank's
+    /// events.
     HERRING_SETUP pipeline(world& ranks, device_needs const& needs, std::size_t bytes, std::size_t slot_bytes,
                            std::size_t slots, bool shared)
         : device_(ranks), tensor_bytes_(needs.tensor_bytes), tensors_(device_, needs.tensor_bytes),

@@ -35,8 +35,7 @@ template <class Runtime> class region {
         if (slots_ == 0) return;
         std::byte* const first = slot(0);
         auto const over = reinterpret_cast<std::uintptr_t>(first) % page();
-        // From the start of the first slot's page to the end of the last slot's page; both pages are this
-        // rank's.
+        // From the first slot's page to the last slot's page, inclusive; both pages are this rank's.
         lock_.emplace(device,
                       std::span<std::byte>(first - over, slot_bytes_ * slots_ + (over > 0 ? page() : 0)));
     }
@@ -57,7 +56,7 @@ template <class Runtime> class region {
     std::size_t slot_stride() const noexcept { return slot_bytes_; }
     std::byte* on_device(std::byte* place) const noexcept { return lock_->on_device(place); }
 
-    /// Returns the time of the next poll: while `busy` after an interval that grows up to 200 us, else
+    /// Returns the time of the next poll: while `busy` after an interval, which grows to 200 us, else
     /// `until`.
     time_point nap(time_point until) noexcept {
         if (!busy) return until;
@@ -78,8 +77,7 @@ template <class Runtime> class region {
     static constexpr std::chrono::microseconds longest{200};
     static std::size_t up(std::size_t bytes) noexcept { return (bytes + page() - 1) / page() * page(); }
 
-    // Throws if local ranks have different slots: each computes the addresses of the others' slots from its
-    // own.
+    // Throws if local ranks have different slots: each computes addresses in others by its own.
     HERRING_SETUP world& alike(world& ranks) const {
         std::uint64_t const mine[] = {slots_at_, slot_bytes_, slots_};
         gather_result const all = ranks.all_gather(std::as_bytes(std::span(mine)));

@@ -38,8 +38,7 @@ class summing_pipeline : public pipeline<Runtime, Inspects, Graphs> {
     }
 
     /// Returns the device memory that the transport takes in place of host memory, for chunks that another
-    /// node serves. It mirrors the slots. `on_device` returns the bytes there that correspond to bytes of a
-    /// slot.
+    /// node serves. It mirrors the slots. `on_device` returns its bytes for bytes of a slot.
     std::span<std::byte> parts() const noexcept {
         return {parts_.data(), parts_.data() == nullptr ? 0 : region_.slots() * region_.slot_stride()};
     }

@@ -30,8 +30,8 @@ namespace HERRING_NAMESPACE::gpu {
 
 /// Threads of a rank that sum its chunks of the node's buckets, beside the thread that polls.
 ///
-/// Shape:    T threads: thread t sums every T-th of this rank's chunks, in rank order: the same bits as
-///           without threads.
+/// Shape:    T threads: thread t sums every T-th of this rank's chunks, in rank order: the bits of one
+///           thread.
 /// Order:    a bucket is handed over when all local ranks have arrived at it, and summed when each thread is
 ///           done with it. A thread goes on with the next bucket without the others.
 /// Cost:     threads sleep on a futex while there is nothing to sum; two system calls per bucket. Nothing is
