@@ -1,4 +1,4 @@
-// herring: worlds, layouts, reducers and most policies; each transport and optimizer has its own header.
+// herring: worlds, layouts, reducers and common policies; transports, optimizers and others have own headers.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_HERRING_HPP
 #define HERRING_HERRING_HPP
