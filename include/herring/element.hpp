@@ -1,4 +1,4 @@
-// herring: element types: what a tensor consists of.
+// herring: element types: the numbers of a tensor, and `element`, which describes a type of yours.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_ELEMENT_HPP
 #define HERRING_ELEMENT_HPP

@@ -1,4 +1,4 @@
-// herring: `ensemble<Element, Policies...>`: a frontend asks n members, and combines the rows of those who answer in time.
+// herring: `ensemble`: a frontend asks n members, and combines the rows of the members that answer in time.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_ENSEMBLE_HPP
 #define HERRING_ENSEMBLE_HPP
@@ -50,7 +50,7 @@ template <> struct default_policy<axes::quorum> { using type = quorum::by_deadli
 
 namespace detail::ensembles {
 
-/// What frontend and members compare of a pack: the policies that change what a row is.
+/// Returns the policies of a pack that change what a row is, as text: frontend and members compare it.
 template <class Pack> HERRING_SETUP std::string names_of() {
     std::string all;
     append(all, {"combine=", policy_name<typename Pack::combine>(), " wire=",
@@ -58,7 +58,7 @@ template <class Pack> HERRING_SETUP std::string names_of() {
     return all;
 }
 
-/// The pack, or its stand-in where rule, codec and outputs do not fit each other.
+/// The pack, or its stand-in if combine rule, codec and outputs do not fit each other.
 template <class Pack> struct fitting { using type = rejected<typename Pack::element>; };
 template <class Element> struct fitting<rejected<Element>> { using type = rejected<Element>; };
 template <class Pack>
@@ -70,16 +70,17 @@ struct fitting<Pack> {
 
 } // namespace detail::ensembles
 
-/// An ensemble: `frontend`, which a server embeds, and `member`, which each model's process has.
+/// An ensemble: `frontend`, which a server embeds, and `member`, for the process of each model.
 ///
 ///     frontend ── request, remaining time ──▶ member 0..n−1        by TCP, or shared memory on one host
-///     frontend ◀── row, encoded ───────────── those who are in time
-///     answer: one combined row, who contributed, why the others did not
+///     frontend ◀── encoded row ────────────── members in time
+///     answer: one combined row, the members in it, and why the others are not
 ///
 /// Example:
 /// ```cpp
 /// using voters = herring::ensemble<float, combine::mean<space::probability>, quorum::at_least<3>>;
-/// voters::frontend front({.listen = "127.0.0.1:7001", .members = {"a", "b", "c", "d"}, .elements = 1000, .request_bytes = 4096});
+/// voters::frontend front({.listen = "127.0.0.1:7001", .members = {"a", "b", "c", "d"}, .elements = 1000,
+///                         .request_bytes = 4096});
 /// voters::answer a = front.ask(input, 2ms);
 ///
 /// voters::member me({.frontends = {"host:7001"}, .name = "a", .elements = 1000, .request_bytes = 4096});
@@ -124,25 +125,26 @@ template <class Pack> struct basic_ensemble {
     }
 
   public:
-    /// The combined row of one request, and who is in it (`ensemble/answer.hpp`).
+    /// The combined row of one request, and the members in it (`ensemble/answer.hpp`).
     using answer = detail::ensembles::basic_answer<element, frontend_core>;
     /// A request at a member (`ensemble/job.hpp`).
     using job = typename member_core::job;
 
-    /// Asks, and combines (`ensemble/frontend.hpp` has what it can do).
+    /// Asks members and combines their rows; its functions are those of `ensemble/frontend.hpp`.
     class frontend : public detail::ensembles::basic_frontend<element, frontend_core> {
       public:
-        /// Listens; members come when they come: `ready()`.
+        /// Listens, and returns at once: members connect later (`ready()`).
         ///
-        /// Errors: `bad_argument` naming the option; `unreachable` for an address that cannot be listened on; `no_resources`.
+        /// Errors: `bad_argument` naming the option; `unreachable` for an address on which it cannot listen;
+        ///         `no_resources`.
         HERRING_SETUP explicit frontend(frontend_options options)
             : detail::ensembles::basic_frontend<element, frontend_core>(settings_of(std::move(options))) {}
     };
 
-    /// Answers (`ensemble/member.hpp` has what it can do).
+    /// Answers requests; its functions are those of `ensemble/member.hpp`.
     class member : public detail::ensembles::basic_member<element, member_core> {
       public:
-        /// Dials all frontends, again and again; returns at once.
+        /// Connects to all frontends, again and again, and returns at once.
         ///
         /// Errors: `bad_argument` naming the option; `no_resources`.
         HERRING_SETUP explicit member(member_options options)
@@ -158,12 +160,13 @@ template <class Pack> struct basic_ensemble {
     };
 };
 
-/// Stands for the ensemble of a refused pack, whose sentence has been printed.
+/// The stand-in for the ensemble of a refused pack, whose sentence has been printed.
 template <class Element>
 struct basic_ensemble<rejected<Element>> : detail::ensembles::inert_ensemble<Element> {};
 
-/// An ensemble whose rows have elements of one type, composed of policies in any order. `combine` has no default;
-/// wire: as_is, outputs: none, quorum: by_deadline<>, waiting: adaptive.
+/// An ensemble whose rows have elements of one type, composed of policies in any order.
+///
+/// Defaults: wire::as_is, outputs::of<>, quorum::by_deadline<>, waiting::adaptive; `combine` has none.
 template <class Element, class... Policies>
 using ensemble = basic_ensemble<
     typename detail::ensembles::fitting<detail::ensembles::resolve_t<Element, Policies...>>::type>;

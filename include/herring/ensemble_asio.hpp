@@ -1,4 +1,4 @@
-// herring: ensembles on an event loop of Boost.Asio's: requests and jobs as asynchronous operations with any completion token.
+// herring: ensembles on an event loop of Boost.Asio: requests and jobs as asynchronous operations.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_ENSEMBLE_ASIO_HPP
 #define HERRING_ENSEMBLE_ASIO_HPP
@@ -20,15 +20,15 @@
 
 namespace HERRING_NAMESPACE {
 
-/// A frontend whose requests are asynchronous operations.
+/// A frontend whose requests are asynchronous operations with any completion token.
 ///
-/// Nothing waits while none of them is under way, so that `io_context::run` returns then. `frontend()` is the frontend itself,
-/// whose `ask` may be called too.
+/// Without operations in flight nothing keeps `io_context::run` from returning. `frontend()` is the frontend
+/// itself, whose `ask` may be called too.
 ///
 /// Threads:  any, at once.
-/// Cost:     beside the frontend's, `in_flight` · 320 bytes; handlers of more than 256 bytes are allocated by their associated
-///           allocator.
-/// Lifetime: answers may outlive it. Destroyed, it completes what is under way as `closed`.
+/// Cost:     that of the frontend, and `in_flight` · 320 bytes; handlers of more than 256 bytes are allocated
+///           by their associated allocator.
+/// Lifetime: answers may outlive the frontend. The destructor completes operations in flight as `closed`.
 template <class Ensemble> class asio_frontend {
   public:
     using answer = typename Ensemble::answer;
@@ -44,14 +44,17 @@ template <class Ensemble> class asio_frontend {
     typename Ensemble::frontend& frontend() noexcept { return state_->front; }
     executor_type get_executor() const noexcept { return state_->ready.get_executor(); }
 
-    /// Asks as `frontend::ask` does, and completes with the answer: `void(answer)`. A request that is refused, as busy, completes
-    /// too. One that makes no sense any more where the operation begins, as the roster has grown since this call, fails.
+    /// Asks as `frontend::ask` does, and completes with the answer: `void(answer)`. A request that is refused
+    /// as busy completes too. A request that has become invalid when the operation begins, because the roster
+    /// has grown since this call, fails.
+    ///
+    /// `id`: if given, the request's number is written there before the operation can complete.
     ///
     /// Threads:  any. The handler runs on its associated executor, never within this call.
-    /// Lifetime: input and weights, until the operation has begun: with most tokens, of this call.
-    /// Cancels:  by the handler's cancellation slot, where Boost has them (from 1.77); everywhere by `frontend().cancel(id)`.
-    /// `id`:     if given, the request's number is written there before the operation can complete.
-    /// Errors:   `bad_argument`, thrown by this call, whatever the token.
+    /// Lifetime: input and weights, until the operation has begun: with most tokens, within this call.
+    /// Cancels:  by the handler's cancellation slot, if Boost has them (from 1.77); always by
+    ///           `frontend().cancel(id)`.
+    /// Errors:   `bad_argument`, thrown by this call with any token.
     template <class Token>
     auto async_ask(std::span<std::byte const> input, std::chrono::nanoseconds within, Token&& token,
                    ask_options how = {}, std::uint64_t* id = nullptr) {
@@ -66,8 +69,8 @@ template <class Ensemble> class asio_frontend {
             token, state_, input, within, std::move(how), id);
     }
 
-    /// The same for members who have their input elsewhere, as `frontend::expect`. It also fails where another operation with this
-    /// id has begun since this call.
+    /// Expects answers of members that have their input elsewhere, as `frontend::expect` does; else as
+    /// `async_ask`. Fails too if another operation with this id has begun since this call.
     template <class Token>
     auto async_expect(std::uint64_t id, std::chrono::nanoseconds within, Token&& token,
                       ask_options how = {}) {
@@ -95,8 +98,7 @@ template <class Ensemble> class asio_frontend {
             {
                 std::lock_guard const lock(self->mutex);
                 std::size_t const at = self->operations.add(handler, self->ready.get_executor());
-                if (at == operations_in_flight::
-                              none) { // each of `in_flight` operations has a request, or an answer
+                if (at == operations_in_flight::none) { // all `in_flight` operations are in use
                     detail::ensembles::complete_later(std::move(handler), self->ready.get_executor(),
                                                       answer::refused(outcome::busy), nullptr);
                     return;
@@ -119,7 +121,7 @@ template <class Ensemble> class asio_frontend {
             watch(self);
         }
 
-        /// Has the event loop call `move` when the frontend has something to do, as long as operations are under way.
+        /// Has the event loop call `move` when the frontend has work, as long as operations are in flight.
         static void watch(std::shared_ptr<state> const& self) {
             self->ready.wait([weak = std::weak_ptr<state>(self)] {
                 if (auto const alive = weak.lock()) move(alive);
@@ -149,7 +151,7 @@ template <class Ensemble> class asio_frontend {
             ready.cancel();
             front.close();
             std::lock_guard const lock(mutex);
-            answer undelivered; // holds a place of those in flight, which the frontend's end waits for
+            answer undelivered; // holds a place in flight, for which the frontend's end waits
             for (std::uint64_t cookie = 0; front.next_done(undelivered, cookie);) undelivered = {};
             operations.complete_all([] { return answer::refused(outcome::closed); });
         }
@@ -167,8 +169,8 @@ template <class Ensemble> class asio_frontend {
 
 /// A member whose jobs are asynchronous operations. `member()` is the member itself.
 ///
-/// Threads:  one at a time, of its handlers and its jobs, too: where several threads run the event loop, give it a strand.
-/// Lifetime: longer than its jobs. Destroyed, it completes `async_next` with an empty job.
+/// Threads:  one at a time, handlers and jobs too: if several threads run the event loop, give it a strand.
+/// Lifetime: longer than its jobs. The destructor completes `async_next` with an empty job.
 template <class Ensemble> class asio_member {
   public:
     using job = typename Ensemble::job;
@@ -184,10 +186,10 @@ template <class Ensemble> class asio_member {
     typename Ensemble::member& member() noexcept { return state_->me; }
     executor_type get_executor() const noexcept { return state_->ready.get_executor(); }
 
-    /// Completes with the next job: `void(job)`; with an empty one after `stop` or `leave`, or once every frontend has refused
-    /// this member. One at a time: a second one completes at once with an empty job.
+    /// Completes with the next job: `void(job)`; with an empty job after `stop` or `leave`, or once every
+    /// frontend has refused this member. A second operation at a time completes at once with an empty job.
     ///
-    /// The handler runs on its associated executor, never within this call.
+    /// Threads:  the handler runs on its associated executor, never within this call.
     template <class Token> auto async_next(Token&& token) {
         return boost::asio::async_initiate<Token, void(job)>(
             [](auto handler, std::shared_ptr<state> self) {

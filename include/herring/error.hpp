@@ -1,4 +1,4 @@
-// herring: errors, as a value and as an exception.
+// herring: errors: `failure` and `status` as values, `error` as an exception, and their codes, `errc`.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_ERROR_HPP
 #define HERRING_ERROR_HPP

@@ -1,4 +1,4 @@
-// herring: worlds, layouts, reducers, and the policies that are defaults or need nothing else; transports have headers of their own.
+// herring: worlds, layouts, reducers and common policies; transports, optimizers and others have own headers.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_HERRING_HPP
 #define HERRING_HERRING_HPP
@@ -9,7 +9,7 @@
 #include "herring/fusion/balanced_buffer.hpp"
 #include "herring/fusion/per_tensor.hpp"
 #include "herring/fusion/whole_model.hpp"
-#include "herring/intra_node/none.hpp"
+#include "herring/intra_node/intra_node.hpp"
 #include "herring/model/element.hpp"
 #include "herring/model/layout.hpp"
 #include "herring/optimizer/none.hpp"

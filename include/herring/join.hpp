@@ -1,4 +1,4 @@
-// herring: joining a world as one of its ranks.
+// herring: `join`: makes this process one rank of a world, as torchrun, mpirun, srun or variables give it.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_JOIN_HPP
 #define HERRING_JOIN_HPP

@@ -1,4 +1,4 @@
-// herring: starting the ranks of a world on this machine.
+// herring: `launch` and `launch_threads`: start the ranks of a world on this machine.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_LAUNCH_HPP
 #define HERRING_LAUNCH_HPP

@@ -1,4 +1,4 @@
-// herring: layouts: names and element counts of the tensors to reduce.
+// herring: `layout`: names and numbers of elements of the tensors to reduce.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_LAYOUT_HPP
 #define HERRING_LAYOUT_HPP

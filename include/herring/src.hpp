@@ -1,8 +1,9 @@
-// herring: the set-up code of a program that is compiled with HERRING_SEPARATE. To be included in one of its .cpp files.
+// herring: the set-up code of a program compiled with HERRING_SEPARATE; included in one of its .cpp files.
 // SPDX-License-Identifier: Apache-2.0
 //
-// All of the program is compiled with -DHERRING_SEPARATE, this file with the same -m flags as the others. What is set up
-// (joining, agreeing, mapping memory, connecting, messages of errors) is then compiled once, not in every file.
+// Compile every file of the program with -DHERRING_SEPARATE, and this one with the same -m flags as the
+// others. Set-up code (joining, agreeing, mapping memory, connecting, texts of errors) is then compiled once,
+// not in every file.
 #ifndef HERRING_SRC_HPP
 #define HERRING_SRC_HPP
 

@@ -1,4 +1,4 @@
-// herring: worlds: the ranks that work together.
+// herring: `world`: the ranks that work together, as one of them sees them.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_WORLD_HPP
 #define HERRING_WORLD_HPP

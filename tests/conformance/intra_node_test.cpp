@@ -4,7 +4,7 @@
 
 #include "doctest/doctest.h"
 
-#include "herring/intra_node/none.hpp"
+#include "herring/intra_node/intra_node.hpp"
 #include "herring/intra_node/shared_memory.hpp"
 
 using namespace herring::conformance;

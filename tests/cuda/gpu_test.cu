@@ -9,7 +9,7 @@
 #include "cuda/bit_patterns.hpp"
 
 #include "herring/gpu/kernel/kernels.cuh"
-#include "herring/gpu/pipeline/graph_cache.hpp"
+#include "herring/gpu/pipeline/pipeline.hpp"
 #include "herring/herring.hpp"
 #include "herring/intra_node/nvlink.cuh"
 #include "herring/intra_node/pcie_staging.cuh"

@@ -6,7 +6,7 @@
 #include "gpu_model/host_machine.hpp"
 #include "herring/base/config.hpp"
 #include "herring/error.hpp"
-#include "herring/gpu/shared_device_warning.hpp"
+#include "herring/gpu/node_devices.hpp"
 #include "herring/world.hpp"
 
 #include <atomic>

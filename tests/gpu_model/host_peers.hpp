@@ -9,7 +9,7 @@
 #include "gpu_model/host_queue.hpp"
 #include "herring/base/config.hpp"
 #include "herring/error.hpp"
-#include "herring/gpu/peer_access.hpp"
+#include "herring/gpu/node_devices.hpp"
 
 #include <cstddef>
 #include <cstdint>

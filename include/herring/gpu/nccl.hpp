@@ -1,4 +1,4 @@
-// herring: the concept of NCCL as the pipeline of `nccl` uses it: a communicator that does not block.
+// herring: the concept of an NCCL library as `intra_node::nccl` uses it: one non-blocking communicator.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_GPU_NCCL_HPP
 #define HERRING_GPU_NCCL_HPP
@@ -18,10 +18,10 @@
 
 namespace HERRING_NAMESPACE::gpu {
 
-/// What NCCL combines elements by.
+/// NCCL's reduction operations.
 enum class reduction : std::uint8_t { none, sum, average, min, max, product };
 
-/// NCCL's twin of an update rule; `none`: NCCL has none.
+/// NCCL's operation for an update rule; `none`: NCCL has no such operation.
 template <class Update>
 inline constexpr reduction reduction_of =
     std::is_same_v<Update, herring::update::sum>       ? reduction::sum
@@ -33,21 +33,25 @@ inline constexpr reduction reduction_of =
         ? reduction::average
         : reduction::none;
 
-/// How far a call of NCCL's is that does not block.
+/// Progress of a non-blocking NCCL call.
 enum class call_state : std::uint8_t { done, under_way, failed };
 
-/// NCCL as `nccl` uses it: one communicator that does not block, of the ranks of a node.
-/// - `device()`: bytes that identify the device in all processes of the node. `make_id(id)`: of one rank, for all of them.
-/// - `join(id, ranks, rank)` starts the communicator. `state()`: of the last call; until it is `done`, nothing else is called
-///   but `state` and `abort`. Once `failed`, always `failed`; `why()` says which call and why.
-/// - `begin()`, any number of collectives, `end()`: all of them are enqueued on their streams when the state is done.
-///   `all_reduce(by, at, n, stream)` in place. Of R ranks with parts of n elements, in place: `reduce_scatter(by, at, n,
-///   stream)` leaves rank r the results of part r there, `all_gather(at, n, stream)` takes part r of rank r.
-/// - `finish()` starts the end of a communicator whose work is done on all ranks; `close()` ends one that is finished;
-///   `abort()` any, and what waits for other ranks on the device.
+/// One non-blocking communicator of the ranks of a node.
+/// - `device()` returns bytes that identify the device in all processes of the node. `make_id(id)` is called
+///   by one rank, for all ranks.
+/// - `join(id, ranks, rank)` starts the communicator. `state()` returns the state of the last call. Until it
+///   is `done`, only `state` and `abort` are called. `failed` is final; `why()` names the call and its error.
+/// - Collectives stand between `begin()` and `end()`; all of them are enqueued on their streams when the
+///   state is done. They work in place. `all_reduce(by, at, n, stream)` reduces n elements. For R ranks and R
+///   parts of n elements, `reduce_scatter(by, at, n, stream)` leaves the results of part r on rank r, and
+///   `all_gather(at, n, stream)` takes part r from rank r.
+/// - `finish()` starts the end of a communicator whose work is done on all ranks; `close()` ends a finished
+///   communicator; `abort()` ends any communicator, and the work on the device that waits for other ranks.
 ///
-/// Without a communicator the state is `done`, and the last three do nothing. The destructor aborts. No call waits for another
-/// rank, and none throws.
+/// Without a communicator the state is `done`, and `finish`, `close` and `abort` do nothing. The destructor
+/// aborts.
+/// Blocks:   never for another rank.
+/// Errors:   no call throws.
 template <class Nccl, class Runtime>
 concept nccl_policy = std::constructible_from<Nccl, Runtime&> &&
     requires(Nccl& n, typename Nccl::unique_id& id, std::byte* at, typename Runtime::stream_handle s) {

@@ -1,10 +1,11 @@
-// herring: the concept of intra-node reducers: how the ranks of one node access each other's part of a bucket.
+// herring: the concept of intra-node reducers, by which ranks of a node read each other's parts; and `none`.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_INTRA_NODE_INTRA_NODE_HPP
 #define HERRING_INTRA_NODE_INTRA_NODE_HPP
 
 #include "herring/base/config.hpp"
 #include "herring/control/world.hpp"
+#include "herring/machine/private_memory.hpp"
 #include "herring/policy/policy.hpp"
 
 #include <concepts>
@@ -18,27 +19,25 @@ namespace HERRING_NAMESPACE {
 struct intra_node_tuning {
     std::size_t local_chunk_bytes = 64 << 10; ///< on one node: the unit in which a rank sums
     std::size_t mailbox_bytes = 0;            ///< buckets up to this size go through mailboxes; 0: none
-    std::size_t split_bytes = 0; ///< larger buckets are split into several; 0: no bucket is split
-    std::size_t piece_bytes = 0; ///< with device_memory: a call's buffer is cut into pieces of at most this
+    std::size_t split_bytes = 0;              ///< larger buckets are split; 0: no bucket is split
+    std::size_t piece_bytes = 0; ///< with device_memory: upper bound on the pieces of a call's buffer
 };
 
-/// What an intra-node reducer promises, as `static constexpr intra_node_facts facts{...};`.
+/// Facts of an intra-node reducer, stated as `static constexpr intra_node_facts facts{...};`.
 struct intra_node_facts {
-    bool joins_ranks =
-        true; ///< the ranks of a node are one contributor; false: each rank is a node of its own
+    bool joins_ranks = true;      ///< ranks of a node are one contributor; false: each rank is a node
     bool device_memory = false;   ///< tensors lie on devices
     bool host_staging = false;    ///< with device_memory: a transport for host memory is enough
     bool sums_on_device = false;  ///< with device_memory: devices sum the node's parts, not the engine
-    bool sums_in_threads = false; ///< with device_memory: on one node, threads of the policy's sum the parts
-    bool reads_peers =
-        false; ///< with sums_on_device: devices read and write the memory of the node's other ranks
-    bool leaves_parts = false; ///< with sums_on_device: sums stay there if the transport has device_memory
-    bool rank_order = true;    ///< a node's parts are combined in rank order: the same bits in every run
+    bool sums_in_threads = false; ///< with device_memory: on one node, threads of the policy sum the parts
+    bool reads_peers = false;     ///< with sums_on_device: devices access the memory of other local ranks
+    bool leaves_parts = false;    ///< with sums_on_device: sums stay there if the transport has device_memory
+    bool rank_order = true;       ///< a node's parts are combined in rank order: the same bits in every run
     intra_node_tuning tuning{};
 };
 
 namespace clauses::intra_node {
-// A fact outside `facts`, which nothing would read.
+// A fact outside `facts`, which would have no effect.
 template <class Policy>
 concept states_facts_elsewhere = requires {
     Policy::joins_ranks;
@@ -136,21 +135,22 @@ concept sums_on_device = (Policy::facts.device_memory ||
                          });
 } // namespace clauses::intra_node
 
-/// The ranks of a node as one contributor.
+/// Lets the ranks of a node act as one contributor.
 ///
 /// Executions of buckets are numbered 0, 1, 2, … in the same order on every rank.
-/// - Constructor from (world&, bytes): collective. `memory()` is this rank's region of that size, zero at first;
-///   `peer(l, p)` is the address in local rank l's region that corresponds to p in this rank's.
-/// - `arrive(e)`: this rank's data for execution e is in place, and local ranks may read it. `first_not_arrived(e)`: a local
-///   rank that has not arrived, or −1 if all have.
-/// - `finish(e, notify)`: this rank has combined its chunks of every execution up to e, in every region; `notify`: wake local
-///   ranks that sleep. `first_not_finished(e)`: a local rank that has not, or −1: then the results of e lie in this rank's
-///   memory.
-/// - `has_left(l)`: local rank l has left; it arrives at nothing and finishes nothing more.
-/// - `listen()` returns the number of events so far, `sleep(heard, until)` sleeps until there are more than `heard`.
-///   Each `listen` is followed by one `sleep` (with `until` in the past to give up). `wake()`: one more event, from
-///   any thread.
-/// - With the fact `device_memory` tensors lie on devices, and more functions are needed: see gpu::basic_pcie_staging.
+/// - The constructor from (world&, bytes) is collective. `memory()` is this rank's region of `bytes` bytes,
+///   zero at first; `peer(l, p)` is the address in local rank l's region that corresponds to p.
+/// - `arrive(e)`: this rank's data for execution e is in place, and local ranks may read it.
+///   `first_not_arrived(e)` returns a local rank that has not arrived, or −1.
+/// - `finish(e, notify)`: this rank has combined its chunks of every execution up to e, in every region;
+///   `notify`: wake local ranks that sleep. `first_not_finished(e)` returns a local rank that has not
+///   finished, or −1: then the results of e lie in this rank's memory.
+/// - `has_left(l)`: local rank l has left; it will not arrive or finish any more.
+/// - `listen()` returns the number of events so far, `sleep(heard, until)` sleeps until there are more than
+///   `heard`. Each `listen` is followed by one `sleep` (with `until` in the past to give up). `wake()` adds
+///   an event, from any thread.
+/// - With the fact `device_memory` tensors lie on devices, and more functions are needed: see
+///   gpu::basic_pcie_staging.
 template <class Policy>
 concept intra_node_policy = std::same_as<typename Policy::axis, axes::intra_node> &&
     clauses::intra_node::facts<Policy> && clauses::intra_node::constructible<Policy> &&
@@ -206,5 +206,37 @@ template <class Policy> struct check<axes::intra_node, Policy> {
 };
 
 } // namespace HERRING_NAMESPACE
+
+namespace HERRING_NAMESPACE::intra_node {
+
+/// Does not combine ranks of a node, so every rank counts as a node: for one rank per node, or as a baseline.
+///
+/// Shape: n ranks → n contributors.
+/// Cost:  none; ranks of one node exchange through the transport.
+class none {
+  public:
+    using axis = axes::intra_node;
+    static constexpr char const* name = "none";
+    static constexpr intra_node_facts facts{.joins_ranks = false};
+
+    none(world& ranks, std::size_t bytes) : memory_(bytes, ranks.rank()) {}
+
+    std::byte* memory() noexcept { return memory_.data(); }
+    std::byte* peer(int, std::byte* own) noexcept { return own; }
+    void arrive(std::uint64_t) noexcept {}
+    int first_not_arrived(std::uint64_t) noexcept { return -1; }
+    void finish(std::uint64_t, bool) noexcept {}
+    int first_not_finished(std::uint64_t) noexcept { return -1; }
+    bool has_left(int) noexcept { return false; }
+    std::uint32_t listen() noexcept { return 0; }
+    void sleep(std::uint32_t, time_point) noexcept {}
+    void wake() noexcept {}
+
+  private:
+    detail::private_memory memory_;
+};
+static_assert(intra_node_policy<none>);
+
+} // namespace HERRING_NAMESPACE::intra_node
 
 #endif // HERRING_INTRA_NODE_INTRA_NODE_HPP

@@ -1,4 +1,4 @@
-// herring: tensors on CUDA devices that sum them by peer access.
+// herring: `intra_node::nvlink`: tensors on CUDA devices, which sum them by peer access.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_INTRA_NODE_NVLINK_CUH
 #define HERRING_INTRA_NODE_NVLINK_CUH
@@ -9,7 +9,8 @@
 
 namespace HERRING_NAMESPACE::intra_node {
 
-/// The devices of a node sum the tensors by peer access, over NVLink if there is one. See gpu::basic_nvlink.
+/// Sums the tensors of a node on its devices by peer access, over NVLink if there is one. See
+/// gpu::basic_nvlink.
 using nvlink = gpu::basic_nvlink<gpu::cuda_runtime>;
 static_assert(intra_node_policy<nvlink>);
 

@@ -1,4 +1,4 @@
-// herring: tensors on CUDA devices, summed by the host.
+// herring: `intra_node::pcie_staging`: tensors on CUDA devices, summed by the host.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_INTRA_NODE_PCIE_STAGING_CUH
 #define HERRING_INTRA_NODE_PCIE_STAGING_CUH
@@ -9,8 +9,8 @@
 
 namespace HERRING_NAMESPACE::intra_node {
 
-/// Copies buckets to pinned host memory, where the node's ranks sum them, and copies the results back: for devices
-/// without peer access. See gpu::basic_pcie_staging.
+/// Copies buckets to pinned host memory, where the node's ranks sum them, and copies the results back. For
+/// devices without peer access. See gpu::basic_pcie_staging.
 using pcie_staging = gpu::basic_pcie_staging<gpu::cuda_runtime>;
 static_assert(intra_node_policy<pcie_staging>);
 

@@ -17,15 +17,16 @@ namespace HERRING_NAMESPACE::detail {
 
 /// One mapping for all ranks of a node, zeroed at first; the node's largest request decides its size.
 ///
-/// The node's first rank creates an unnamed file (memfd) and connects to an abstract socket of each other rank, to send its
-/// descriptor. Both ends compare users (SO_PEERCRED) before anything is sent or taken, and connections of others are closed. No
-/// file system holds any of it: when the last rank that maps it ends, by SIGKILL too, the kernel frees it. Every rank allocates
-/// its share of the pages itself, so that they lie near its core, and a lack of memory is an error here instead of a SIGBUS
-/// later. The file cannot be shrunk.
+/// The node's first rank creates an unnamed file (memfd) and connects to an abstract socket of each other
+/// rank, to send the file's descriptor. Both ends compare users (SO_PEERCRED) before they send or take
+/// anything, and close connections of other users. No file system holds the file: when the last rank that
+/// maps it ends, by SIGKILL too, the kernel frees it. Every rank allocates its share of the pages itself, so
+/// that they lie near its core, and a lack of memory is an error here instead of a SIGBUS later. The file
+/// cannot be shrunk.
 ///
-/// Blocks:   collective over all ranks of the world, three all_gathers; no other waits.
-/// Errors:   `no_resources` with the size and the remedy. A failure on any rank becomes an error on every rank that
-///           names it; nothing is left behind, and the world stays usable.
+/// Blocks:   the constructor is collective over all ranks of the world: three all_gathers, no other waits.
+/// Errors:   `no_resources` with the size and the remedy. A failure of a rank becomes an error on every rank,
+///           which names that rank; nothing is left behind, and the world stays usable.
 /// Lifetime: independent of the world after construction. Addresses differ between ranks: share offsets.
 class shared_mapping {
   public:
@@ -40,7 +41,7 @@ class shared_mapping {
         return *this;
     }
 
-    /// The whole mapping: as many bytes as the node's largest request, aligned to a page.
+    /// Returns the whole mapping: as many bytes as the node's largest request, aligned to a page.
     std::span<std::byte> bytes() const noexcept { return {mapping_.at, bytes_}; }
 
     /// Enters these pages into this process's page table, so that first use does not fault; contents stay.

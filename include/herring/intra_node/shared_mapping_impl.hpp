@@ -1,4 +1,4 @@
-// herring: memory that the ranks of a node share: its construction.
+// herring: set-up code of shared_mapping.hpp.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_INTRA_NODE_SHARED_MAPPING_IMPL_HPP
 #define HERRING_INTRA_NODE_SHARED_MAPPING_IMPL_HPP
@@ -38,11 +38,11 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-// What a rank contributes to the first all_gather.
+// A rank's part of the first all_gather.
 struct shared_mapping::introduction {
     std::uint64_t bytes = 0;
-    std::uint64_t random = 0; // part of its socket's name, beside its rank
-    memory_need memory{};     // control group and free memory; the bytes to fill are computed later
+    std::uint64_t random = 0; // part of the socket's name, beside the rank
+    memory_need memory{};     // control group and free memory; its bytes are computed later
 };
 
 // State of the construction.
@@ -55,7 +55,7 @@ struct shared_mapping::building {
     descriptor socket{};
     descriptor file{};
 
-    // Runs one step of this rank; then all ranks continue, or all throw the same failure.
+    // Runs one step on this rank. Then all ranks continue, or all throw the same failure.
     template <class Step> HERRING_SETUP void agree(Step&& step) {
         tell(failure_of(all.rank(), "shared_mapping", step), {});
     }
@@ -83,7 +83,7 @@ struct shared_mapping::building {
             if (all.topology().node(rank) == all.node()) randoms.push_back(theirs.random);
         }
         bytes = largest[static_cast<std::size_t>(all.node())];
-        // Each rank fills its share. The kernel does not refuse memory that it lacks: it would kill a process later.
+        // Each rank fills its share. The kernel grants memory that it lacks, and kills a process later.
         for (int rank = 0; rank < all.size(); ++rank) {
             int const node = all.topology().node(rank);
             needs[static_cast<std::size_t>(rank)].bytes =
@@ -114,7 +114,7 @@ struct shared_mapping::building {
     }
     int first_rank() const { return all.topology().members(all.node())[0]; }
 
-    // An abstract name: it has no file, and ends with the socket.
+    // Returns the abstract name of a socket: such a name has no file, and ends with the socket.
     HERRING_SETUP std::string name_of(int local_rank, std::uint64_t random) const {
         char name[64];
         std::snprintf(name, sizeof name, "herring.%016llx.%d.%016llx",
@@ -123,7 +123,7 @@ struct shared_mapping::building {
         return name;
     }
 
-    // Connections that a socket keeps until its rank looks at them, those of strangers too; net.core.somaxconn may be less.
+    // Pending connections of a socket, also of unknown peers; net.core.somaxconn may be less.
     static constexpr int most_waiting = 4096;
 
     HERRING_SETUP void listen(std::uint64_t random) {
@@ -154,12 +154,12 @@ struct shared_mapping::building {
         for (int local = 1; local < all.local_size(); ++local) send_to(local);
     }
 
-    // The other end's queue takes the connection and the packet before it accepts them, so this does not wait.
+    // Sends the file without waiting: the other end's queue takes connection and packet before `accept`.
     HERRING_SETUP void send_to(int local_rank) {
         int const peer = all.topology().rank_of(all.node(), local_rank);
         descriptor const to =
             dial_locally(name_of(local_rank, randoms[static_cast<std::size_t>(local_rank)]));
-        if (to.get() < 0 && errno == ECONNREFUSED) // where it died, the all_gather that follows says so
+        if (to.get() < 0 && errno == ECONNREFUSED) // if the peer died, the following all_gather reports that
             give_up(errc::unreachable, peer,
                     {"nobody listens on the socket that it announced; ranks of one node must share a network "
                      "namespace: give ranks that do not different values of HERRING_NODE"});
@@ -178,10 +178,10 @@ struct shared_mapping::building {
                      "; the limit of open files, or of descriptors in flight, may be reached (ulimit -n)"});
     }
 
-    // What only ranks of this node have been told.
+    // Numbers that only ranks of this node know.
     std::array<std::uint64_t, 2> token() const noexcept { return {all.job(), randoms[0]}; }
 
-    // The first rank has sent to all ranks by now, so this does not wait. Others may have connected before it.
+    // Receives the file without waiting: the first rank has sent by now. Unknown peers may have connected.
     HERRING_SETUP void receive() {
         for (int i = 0; i <= most_waiting && file.get() < 0; ++i) {
             descriptor const from(
@@ -192,7 +192,7 @@ struct shared_mapping::building {
             packet got = receive_packet(from.get(), std::as_writable_bytes(std::span(said)));
             if (got.bytes == sizeof said && said == token()) file = std::move(got.passed);
         }
-        if (file.get() < 0) // it was sent, but this process could not receive it
+        if (file.get() < 0) // the file was sent, but this process could not receive it
             give_up(errc::no_resources, -1,
                     {"the descriptor of the shared memory did not arrive; raise the limit of open files "
                      "(ulimit -n)"});
@@ -209,13 +209,13 @@ struct shared_mapping::building {
         if (::fstat(file.get(), &about) != 0 ||
             static_cast<std::uint64_t>(about.st_size) != whole_pages * page)
             give_up(errc::mismatch, first_rank(), {"the shared memory has another size than agreed"});
-        // Allocates this rank's share of the pages, on the core that it runs on.
+        // Allocates this rank's share of the pages, from its core.
         auto const local = static_cast<std::size_t>(all.local_rank());
         auto const ranks = static_cast<std::size_t>(all.local_size());
         std::size_t const begin = whole_pages * local / ranks * page,
                           end = whole_pages * (local + 1) / ranks * page;
         int allocated = 0;
-        // In pieces: an interrupted call may start again, and a profiler interrupts a hundred times a second.
+        // In pieces: a signal makes a call start again, and a profiler sends a hundred a second.
         for (std::size_t at = begin; at < end && allocated == 0; at += std::min(end - at, allocation)) do
                 allocated = ::fallocate(file.get(), 0, static_cast<off_t>(at),
                                         static_cast<off_t>(std::min(end - at, allocation)));
@@ -257,8 +257,8 @@ HERRING_SEPARABLE void shared_mapping::prefault(std::size_t offset, std::size_t 
 #if defined(MADV_POPULATE_WRITE)
     if (::madvise(mapping_.at + begin, offset + size - begin, MADV_POPULATE_WRITE) == 0) return;
 #endif
-    for (std::size_t at = begin; at < offset + size;
-         at += page) // writes without changing anything: other ranks may use the memory
+    // Writes without changing anything: other ranks may use the memory.
+    for (std::size_t at = begin; at < offset + size; at += page)
         __atomic_fetch_or(reinterpret_cast<unsigned char*>(mapping_.at + at), static_cast<unsigned char>(0),
                           __ATOMIC_RELAXED);
 }

@@ -1,4 +1,4 @@
-// herring: the ranks of a node share one mapping: it holds their tensors, and every rank sums its chunks of all of them.
+// herring: `intra_node::shared_memory`: a node's ranks share one mapping, and each sums its chunks in it.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_INTRA_NODE_SHARED_MEMORY_HPP
 #define HERRING_INTRA_NODE_SHARED_MEMORY_HPP
@@ -23,7 +23,7 @@ namespace HERRING_NAMESPACE::intra_node {
 ///
 /// Shape:    L local ranks → 1 contributor; local rank l sums the chunks k with k mod L = l.
 /// Cost:     each rank's bytes are read once and written once; 128 bytes of flags per rank.
-/// Blocks:   never; `sleep` is a futex in the mapping, shared by the node.
+/// Blocks:   never, but in `sleep`: on a futex in the mapping, shared by the node.
 /// Lifetime: the mapping has no name: the kernel frees it when its ranks have ended, however they end.
 /// Errors:   `no_resources` at construction, on every rank, with the size needed.
 template <shared_memory_tuning Tuning> class basic_shared_memory {
@@ -36,9 +36,9 @@ template <shared_memory_tuning Tuning> class basic_shared_memory {
 
     basic_shared_memory(world& ranks, std::size_t bytes)
         : local_(ranks.local_rank()), size_(ranks.local_size()),
-          // Not a multiple of the page size: regions at such a stride compete for the same cache sets.
+          // No multiple of the page size, at which regions would compete for the same cache sets.
           stride_(detail::round_up(bytes, 4096) + 320), mapping_(ranks, needed()),
-          cells_(reinterpret_cast<cell*>(mapping_.bytes().data() + sizeof(lobby))),
+          cells_(reinterpret_cast<cell*>(mapping_.bytes().data() + sizeof(event_count))),
           regions_(mapping_.bytes().data() + head()), seen_(static_cast<std::size_t>(size_)) {}
 
     basic_shared_memory(basic_shared_memory const&) = delete;
@@ -76,47 +76,48 @@ template <shared_memory_tuning Tuning> class basic_shared_memory {
 
     bool has_left(int local) noexcept {
         if (cells_[at(local)].left.load(std::memory_order_acquire) == 0) return false;
-        seen const before = seen_[at(local)]; // its last stores may become visible only now
+        seen const before = seen_[at(local)]; // the last stores of that rank may become visible only now
         return look_arrived(local) == before.arrived && look_finished(local) == before.finished;
     }
 
     std::uint32_t listen() noexcept {
-        gate().sleepers.fetch_add(1, std::memory_order_seq_cst);
-        return gate().bell.load(std::memory_order_acquire);
+        events().sleepers.fetch_add(1, std::memory_order_seq_cst);
+        return events().count.load(std::memory_order_acquire);
     }
 
     void sleep(std::uint32_t heard, time_point until) noexcept {
-        detail::futex_wait(gate().bell, heard, until - clock::now());
-        gate().sleepers.fetch_sub(1, std::memory_order_relaxed);
+        detail::futex_wait(events().count, heard, until - clock::now());
+        events().sleepers.fetch_sub(1, std::memory_order_relaxed);
     }
 
     void wake() noexcept {
-        gate().bell.fetch_add(1, std::memory_order_release);
-        detail::futex_wake(gate().bell);
+        events().count.fetch_add(1, std::memory_order_release);
+        detail::futex_wake(events().count);
     }
 
   private:
-    // The initial values are the zeroes of the mapping.
-    struct alignas(128) lobby {
-        std::atomic<std::uint32_t> bell;
+    // Initial values are the zeroes of the mapping.
+    struct alignas(128) event_count {
+        std::atomic<std::uint32_t> count;
         std::atomic<std::uint32_t> sleepers;
     };
-    // One per rank, written by this rank only. Whoever waits for one count has its line; to write the other then costs nothing.
+    // One per rank, and written by this rank only. Each count has a cache line, so that ranks that wait for
+    // one count do not slow down stores to the other.
     struct alignas(128) cell {
         std::atomic<std::uint64_t> arrived;              // executions whose data is in place
         alignas(64) std::atomic<std::uint64_t> finished; // executions whose chunks are combined
         std::atomic<std::uint32_t> left;                 // 1: the reducer is destroyed
     };
-    struct seen { // last values read from a cell: counts only grow, so an old value is often enough
+    struct seen { // last values read from a cell: counts only grow, so old values are often enough
         std::uint64_t arrived = 0;
         std::uint64_t finished = 0;
     };
     static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 
     static std::size_t at(int local) noexcept { return static_cast<std::size_t>(local); }
-    lobby& gate() noexcept { return *reinterpret_cast<lobby*>(mapping_.bytes().data()); }
+    event_count& events() noexcept { return *reinterpret_cast<event_count*>(mapping_.bytes().data()); }
     std::size_t head() const noexcept {
-        return detail::round_up(sizeof(lobby) + sizeof(cell) * static_cast<std::size_t>(size_), 4096);
+        return detail::round_up(sizeof(event_count) + sizeof(cell) * static_cast<std::size_t>(size_), 4096);
     }
     std::size_t needed() const noexcept { return head() + stride_ * static_cast<std::size_t>(size_); }
 
@@ -128,10 +129,10 @@ template <shared_memory_tuning Tuning> class basic_shared_memory {
     }
 
     void publish(std::atomic<std::uint64_t>& count, std::uint64_t value) noexcept {
-        // Sequentially consistent: either a sleeper sees the count at its last poll, or this rank sees the sleeper
-        // and wakes it.
+        // Sequentially consistent: either a sleeper sees the count at its last poll, or this rank sees the
+        // sleeper and wakes it.
         count.store(value, std::memory_order_seq_cst);
-        if (gate().sleepers.load(std::memory_order_seq_cst) != 0) wake();
+        if (events().sleepers.load(std::memory_order_seq_cst) != 0) wake();
     }
 
     int local_;
@@ -143,7 +144,7 @@ template <shared_memory_tuning Tuning> class basic_shared_memory {
     detail::fixed_array<seen> seen_;
 };
 
-/// Shared memory with the settings that suit two to eight ranks.
+/// Shared memory with settings that suit two to eight ranks.
 using shared_memory = basic_shared_memory<>;
 static_assert(intra_node_policy<shared_memory>);
 

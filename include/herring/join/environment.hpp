@@ -1,4 +1,4 @@
-// herring: which rank of what size this process is and where rank 0 listens, from options and variables.
+// herring: the settings of a join: rank, size, address of rank 0, secret and role, by options and variables.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_JOIN_ENVIRONMENT_HPP
 #define HERRING_JOIN_ENVIRONMENT_HPP
@@ -28,19 +28,19 @@ namespace HERRING_NAMESPACE {
 
 namespace detail {
 
-/// The rank of this process and the address of rank 0, from options and variables.
+/// The settings of a join, by options and variables.
 struct join_target {
     int rank = 0;
     int size = 1;
-    std::string host{}; // of rank 0; empty: not known
+    std::string host{}; // of rank 0; empty: unknown
     std::uint16_t port = 0;
     std::string node{}, interface {};
     herring::role role = herring::role::worker;
     int rate = 0; // Mbit/s; 0: not declared
     std::optional<secrets> secret{};
-    seal_provider const* seals = nullptr; // control connections; nullptr: they are authenticated
-    std::string source = "no launcher";   // of the rank
-    world_times times{};                  // that the program or the variables give
+    seal_provider const* seals = nullptr; // of control connections; nullptr: they are authenticated
+    std::string source = "no launcher";   // where the rank comes from, for errors
+    world_times times{};                  // as the program or the variables give them
     failure_handler on_failure{};
 };
 
@@ -49,7 +49,10 @@ struct host_and_port {
     std::uint16_t port = 0;
 };
 
-/// "host:port", "1.2.3.4:port" or "[ipv6]:port"; `name`: its source, for the error, as `operation`. `least`: port.
+/// Splits "host:port", "1.2.3.4:port" or "[ipv6]:port". `least`: lowest port. `name`: the text's source, for
+/// errors.
+///
+/// Errors: `bad_argument` of `operation`.
 HERRING_SETUP inline host_and_port split_address(std::string_view text, std::string_view name, int least = 1,
                                                  std::string_view operation = "join") {
     auto const refuse = [&](std::string_view why) {
@@ -80,9 +83,9 @@ HERRING_SETUP inline host_and_port split_address(std::string_view text, std::str
     return {std::string(host), static_cast<std::uint16_t>(number)};
 }
 
-/// The secrets of options or variables; nothing where none is given. `owner`: the name of the struct of options, for errors.
+/// Returns the secrets of options or variables, if any. `owner`: name of the options' struct, for errors.
 ///
-/// Errors: `bad_argument` naming the option or variable, and never showing what it has; where `required`, also without any.
+/// Errors: `bad_argument` naming option or variable, never its content; if `required`, also without a secret.
 HERRING_SETUP inline std::optional<secrets> read_secret(std::optional<std::string_view> secret_text,
                                                         std::string const& secret_file, bool required,
                                                         std::string_view owner, variables const& from) {
@@ -91,7 +94,7 @@ HERRING_SETUP inline std::optional<secrets> read_secret(std::optional<std::strin
     std::string const text_name = by_option ? detail::text({owner, "::secret"}) : "HERRING_SECRET";
     std::string const file_name = by_option ? detail::text({owner, "::secret_file"}) : "HERRING_SECRET_FILE";
     std::string const file = by_option ? secret_file : std::string(from.text("HERRING_SECRET_FILE"));
-    // One that another process has emptied is none where there is a file.
+    // An empty HERRING_SECRET, which another process has erased, does not count if there is a file.
     bool const has_text =
         by_option ? secret_text.has_value()
                   : from.is_set("HERRING_SECRET") && (file.empty() || !secret_variable(from).empty());
@@ -120,9 +123,9 @@ HERRING_SETUP inline std::optional<secrets> read_secret(std::optional<std::strin
     return found;
 }
 
-/// By what control connections are sealed; nullptr: they are authenticated.
+/// Returns the provider by which control connections are sealed; nullptr: they are authenticated.
 ///
-/// Errors: `bad_argument`, where the variable asks for what the program does not have.
+/// Errors: `bad_argument`, if the variable asks for seals that the program does not have.
 HERRING_SETUP inline seal_provider const* read_protection(join_options const& options,
                                                           variables const& from) {
     std::string_view const asked = from.text("HERRING_CONTROL");
@@ -136,7 +139,7 @@ HERRING_SETUP inline seal_provider const* read_protection(join_options const& op
     return linked;
 }
 
-/// The role and the rate of this rank.
+/// Reads the role and the rate of this rank.
 ///
 /// Errors: `bad_argument` naming the option or variable, and its value.
 HERRING_SETUP inline void read_role(join_target& into, join_options const& options, variables const& from) {
@@ -151,14 +154,14 @@ HERRING_SETUP inline void read_role(join_target& into, join_options const& optio
     if (into.rate == 0 && from.has("HERRING_RATE")) into.rate = from.number("HERRING_RATE", 1, most_rate);
 }
 
-/// What has a name of Herring's and is read by nothing, in a line for stderr; empty where there is none.
+/// Returns a line for stderr about unknown variables that begin with HERRING_; empty if there are none.
 HERRING_SETUP inline std::string unknown_variables(variables const& from) {
     static constexpr std::string_view known[] = {
         "HERRING_ADDR",      "HERRING_CHAOS_SEED",  "HERRING_CONTROL",      "HERRING_DEFAULT_TIMEOUT",
         "HERRING_INTERFACE", "HERRING_NODE",        "HERRING_PEER_TIMEOUT", "HERRING_RANK",
         "HERRING_RATE",      "HERRING_ROLE",        "HERRING_SECRET",       "HERRING_SECRET_FILE",
         "HERRING_SIZE",      "HERRING_TIMELINE_DIR"};
-    // Of module systems, and of tests.
+    // Variables of module systems and of tests; a name that ends in _ is a prefix.
     static constexpr std::string_view others[] = {"HERRING_DIR", "HERRING_HOME", "HERRING_ROOT",
                                                   "HERRING_TEST_", "HERRING_STAND_IN_"};
     std::string found;
@@ -175,16 +178,17 @@ HERRING_SETUP inline std::string unknown_variables(variables const& from) {
     for (std::string_view const one : known) append(line, {one == known[0] ? " " : ", ", one});
     return line + '\n';
 }
-/// Says so, once.
+/// Prints this line to stderr, once per process.
 HERRING_SETUP inline void warn_of_unknown_variables(variables const& from) {
     static std::atomic<bool> said{false};
     std::string const line = unknown_variables(from);
     if (!line.empty() && !said.exchange(true)) std::fputs(line.c_str(), stderr);
 }
 
-/// Reads options and variables. `options` override all variables.
+/// Reads options and variables; `options` override all variables.
 ///
-/// `parent`: of this process, for launchers on one machine that give no name of the job.
+/// `parent`: process id of this process's parent, for launchers on one machine that name no job.
+///
 /// Errors: `bad_argument` naming the variable and its value.
 HERRING_SETUP inline join_target read_environment(join_options const& options, variables const& from,
                                                   long long parent) {

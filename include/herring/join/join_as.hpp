@@ -1,4 +1,4 @@
-// herring: joins a world, once the rank of this process and the address of rank 0 are known.
+// herring: joins a world, given the rank of this process and the address of rank 0.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_JOIN_JOIN_AS_HPP
 #define HERRING_JOIN_JOIN_AS_HPP
@@ -30,7 +30,7 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// Resolves rank 0's address. A name that is not known is resolved again every 200 ms, for up to 2 s.
+/// Resolves rank 0's address. An unknown name is resolved again every 200 ms, for up to 2 s.
 HERRING_SETUP inline fixed_array<endpoint> resolve_address(join_target const& who, time_point deadline) {
     time_point const until = std::min(deadline, clock::now() + std::chrono::seconds(2));
     std::string why;
@@ -45,7 +45,7 @@ HERRING_SETUP inline fixed_array<endpoint> resolve_address(join_target const& wh
                  "; set HERRING_ADDR to a name or an IP address that every rank can resolve"});
 }
 
-/// Rank 0: sockets that listen on exactly these addresses.
+/// Returns rank 0's sockets, which listen on exactly these addresses.
 HERRING_SETUP inline std::vector<int> listen_on_all(fixed_array<endpoint> const& at, join_target const& who,
                                                     time_point deadline) {
     for (endpoint const& e : at)
@@ -56,7 +56,7 @@ HERRING_SETUP inline std::vector<int> listen_on_all(fixed_array<endpoint> const&
                  ", which means every interface, and no other rank could connect to it; name one address "
                  "of rank 0's machine: ",
                  interfaces_text(interfaces())});
-    // A process of the last job may be about to release the port.
+    // A process of the previous job may be about to release the port.
     time_point const patience = std::min(deadline, clock::now() + std::chrono::seconds(1));
     while (true) {
         std::vector<int> sockets;
@@ -92,8 +92,8 @@ HERRING_SETUP inline std::vector<int> listen_on_all(fixed_array<endpoint> const&
     }
 }
 
-/// Rank 0 has no secret, and others than processes of its machine may reach it.
-HERRING_SETUP inline void warn_of_strangers(std::vector<int> const& listeners) {
+/// Warns on stderr if rank 0 has no secret and processes of other machines may reach it.
+HERRING_SETUP inline void warn_without_secret(std::vector<int> const& listeners) {
     for (int const listener : listeners) {
         endpoint const at = local_end(listener);
         if (at.loopback()) continue;
@@ -107,7 +107,7 @@ HERRING_SETUP inline void warn_of_strangers(std::vector<int> const& listeners) {
     }
 }
 
-/// Joins as the rank of `who`. `listeners`: where rank 0 listens already.
+/// Joins as the rank of `who`. `listeners`: sockets on which rank 0 listens already, if any.
 HERRING_SETUP inline world join_as(join_target who, std::chrono::milliseconds timeout,
                                    std::vector<int> listeners = {}) {
     if (who.node.size() > 512)
@@ -149,7 +149,7 @@ HERRING_SETUP inline world join_as(join_target who, std::chrono::milliseconds ti
         if (!who.interface.empty()) interface_address_of(who.interface, joining.addresses[0].family());
         if (who.rank == 0) joining.listeners = listen_on_all(joining.addresses, who, deadline);
     }
-    if (who.rank == 0 && !joining.secret) warn_of_strangers(joining.listeners);
+    if (who.rank == 0 && !joining.secret) warn_without_secret(joining.listeners);
     int const family =
         joining.listeners.empty() ? joining.addresses[0].family() : local_end(joining.listeners[0]).family();
     std::string const own =

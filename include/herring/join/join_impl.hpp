@@ -1,4 +1,4 @@
-// herring: joins a world as one rank, by environment variables: the function.
+// herring: set-up code of join.hpp.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_JOIN_JOIN_IMPL_HPP
 #define HERRING_JOIN_JOIN_IMPL_HPP

@@ -1,4 +1,4 @@
-// herring: starts local ranks: as processes (`launch`) or as threads of this one (`launch_threads`).
+// herring: starts local ranks, as processes (`launch`) or as threads of this process (`launch_threads`).
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_JOIN_LAUNCH_HPP
 #define HERRING_JOIN_LAUNCH_HPP
@@ -16,35 +16,37 @@
 
 namespace HERRING_NAMESPACE {
 
-/// How local ranks are started.
+/// Options of `launch`, `launch_threads` and `thread_worlds`.
 struct launch_options {
-    /// A node's name for each rank; empty: all ranks share one node. Ranks of one name share memory.
+    /// The name of each rank's node; empty: all ranks are on one node. Ranks of one node share memory.
     std::vector<std::string> nodes{};
-    /// A role for each rank; empty: all are workers. A server is a node of its own, and calls `herring::serve`.
+    /// The role of each rank; empty: all are workers. A server is a node by itself, and calls
+    /// `herring::serve`.
     std::vector<role> roles{};
-    /// What the network of each rank carries, in Mbit/s, for `placement::optimal`; empty: not declared.
+    /// The bandwidth of each rank's network, for `placement::optimal`; empty: not declared. Units: Mbit/s.
     std::vector<int> rates{};
-    /// How long the other ranks may go on after one has failed, before they are ended.
+    /// Time for which the other ranks may go on after one has failed, before they are ended.
     std::chrono::milliseconds grace{5'000};
-    /// The whole launch ends after this long, with status 124; 0: no limit.
+    /// Time after which the whole launch ends, with status 124; 0: no limit.
     std::chrono::milliseconds timeout{0};
-    /// When a silent rank is given up, and how soon a root cause is named. Threads are not silent alone.
+    /// Times until a silent rank is given up and a root cause is named. Threads are silent only together.
     failure_detector_options failure_detector{};
-    /// Instead of HERRING_DEFAULT_TIMEOUT: of every call that is given no deadline, and of constructing a reducer; 30 s where
-    /// neither is set; at least 50 ms; `herring::never`.
+    /// Timeout of calls without a deadline and of constructing a reducer, instead of HERRING_DEFAULT_TIMEOUT.
+    /// At least 50 ms, or `herring::never`; 30 s if neither is set.
     std::chrono::milliseconds default_timeout = detail::not_given;
-    /// Called once on each rank when the world has failed, whoever caused it, with the failure as that rank sees it. For
-    /// ranks that then are in other calls, and would wait there for a rank that is gone.
+    /// The handler that is called once on each rank when the world has failed, with the failure as that rank
+    /// sees it. For ranks in other calls, where they would wait for a rank that is gone.
     ///
-    /// Threads:  in a thread of Herring's, one a rank, which there is only where this is given. It may end the process, or
-    ///           make what the program waits for return. It must not wait for a call of this world, nor destroy it: the
-    ///           destructor waits for it. An exception that leaves it ends the program.
+    /// Threads:  called in a thread of Herring, one per rank, which exists only for this handler. The handler
+    ///           may end the process, or end the program's waits. It must neither wait for a call of this
+    ///           world nor destroy the world: the destructor waits for the handler. An exception that leaves
+    ///           the handler ends the program.
     detail::failure_handler on_failure{};
 };
 
 namespace detail {
 
-/// A function's result as the status of a process, which has 8 bits: a result that does not fit is 255, not 0.
+/// Returns a function's result as the status of a process: 255 for a result that does not fit 8 bits.
 constexpr int status_of(long long result) noexcept {
     return result < 0 || result > 255 ? 255 : static_cast<int>(result);
 }
@@ -58,9 +60,9 @@ template <class Function> int status_of(Function& function, world& here) {
     }
 }
 
-/// The function that every rank runs, whatever its type.
+/// A reference to the function that every rank runs, without its type.
 ///
-/// Lifetime: of the function.
+/// Lifetime: that of the function.
 struct rank_function {
     void const* self = nullptr;
     int (*call)(void const* self, world& here) = nullptr; ///< returns the rank's status
@@ -78,32 +80,38 @@ HERRING_SEPARABLE int run_in_threads(int ranks, rank_function function, launch_o
 
 } // namespace detail
 
-/// Forks `ranks` processes, runs `function(world&)` in each and waits for all of them.
+/// Forks `ranks` processes, runs `function(world&)` in each, and waits for all of them. Returns 0, or the
+/// status of the first rank that failed.
 ///
-/// Call it before this process has a second thread: a forked child has only the thread that forked.
-/// What a child leaves is its output and its status: `function` returns nothing (0) or a status, of which 1 to 255
-/// stay what they are and all others but 0 become 255; an exception that leaves it is printed to stderr and is status 1.
-/// Blocks:   until the last rank has ended. When one fails or dies, the others are told at once (their collectives
-///           throw an error that names it) and are ended `options.grace` later. Ranks die with the process that
-///           launched them.
-/// Errors:   returns 0, or the status of the first rank that failed (128 + signal where a signal ended it).
-/// Example:  return herring::launch(4, [](herring::world& w) { std::printf("%d of %d\n", w.rank(), w.size()); });
+/// `function` returns nothing (status 0) or an integer: 0 to 255 are the status itself, any other value is
+/// 255. An exception that leaves `function` is printed to stderr; the status is 1. The status of a process
+/// that a signal ended is 128 + signal.
+///
+/// Blocks:   until the last rank has ended. When a rank fails or dies, collectives of the others throw an
+///           error that names the rank, and the others are ended `options.grace` later. Ranks die with the
+///           process that launched them.
+/// Threads:  call it before this process has a second thread: a forked child has only the thread that forked.
+/// Errors:   `bad_argument`; `no_resources`, if a process cannot be forked.
+/// Example:  return herring::launch(4, [](herring::world& w) { std::printf("rank %d\n", w.rank()); });
 template <class Function> int launch(int ranks, Function&& function, launch_options const& options = {}) {
     auto const status = [&function](world& here) { return detail::status_of(function, here); };
     return detail::launch_processes(ranks, detail::rank_function::by(status), options);
 }
 
-/// One world for each of `ranks` threads of this process, to be handed to them.
+/// Returns one world for each of `ranks` threads of this process.
 ///
 /// Threads:  each world is used by one thread.
-/// Lifetime: as long as wanted; the last one frees what they share.
+/// Lifetime: independent of each other; the last world frees the memory that they share.
+/// Errors:   `bad_argument`.
 HERRING_SEPARABLE std::vector<world> thread_worlds(int ranks, launch_options const& options = {});
 
-/// Runs `function(world&)` in `ranks` threads of this process and joins them.
+/// Runs `function(world&)` in `ranks` threads of this process, and joins them. Returns 0, or the lowest
+/// rank's status that is not 0.
 ///
-/// Blocks:   until the last thread is done. A rank whose function throws announces that, so that the others'
-///           collectives end.
-/// Errors:   rethrows what the first rank threw that did; else returns 0 or the first status that is not.
+/// Blocks:   until the last thread is done. A rank whose function throws announces the failure, so that
+///           collectives of the other ranks end.
+/// Errors:   rethrows the first exception that left a rank's function; `bad_argument`; `no_resources`, if a
+///           thread cannot be started.
 template <class Function>
 int launch_threads(int ranks, Function&& function, launch_options const& options = {}) {
     auto const status = [&function](world& here) { return detail::status_of(function, here); };

@@ -1,4 +1,4 @@
-// herring: starts local ranks, as processes or as threads: the functions.
+// herring: set-up code of launch.hpp.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_JOIN_LAUNCH_IMPL_HPP
 #define HERRING_JOIN_LAUNCH_IMPL_HPP
@@ -85,7 +85,7 @@ HERRING_SETUP inline world launched_world(shared_region* region, int rank, topol
     return world(std::move(joined));
 }
 
-/// Runs one rank in the forked child; does not return.
+/// Runs one rank in the forked child.
 [[noreturn]] HERRING_SETUP inline void run_forked(shared_region* region, int rank, topology const& map,
                                                   world_times const& times, secret_key const& key,
                                                   failure_handler const& called, rank_function function) {
@@ -122,12 +122,12 @@ struct child {
     int status = 0; // exit status as in a shell: 128 + n for signal n
     bool by_signal = false;
     bool unknown = false; // reaped by another part of the program
-    int stopped = 0;      // the signal that stopped it, while it is stopped
+    int stopped = 0;      // signal that stopped it; 0: not stopped
     time_point since{};
 };
 
-/// Keeps ended children as zombies until they are reaped. If SIGCHLD is ignored, which a program inherits through
-/// exec, the kernel would discard their exit status.
+/// Keeps ended children as zombies until they are reaped. Where SIGCHLD is ignored, which a program inherits
+/// through exec, the kernel would discard their exit status.
 class keep_children {
   public:
     keep_children() noexcept {
@@ -160,7 +160,7 @@ HERRING_SETUP inline void reap(child& c) noexcept {
         pid_t const got = ::waitpid(c.pid, &raw, WNOHANG | WUNTRACED | WCONTINUED);
         if (got < 0 && errno == EINTR) continue;
         if (got == 0) return;
-        if (got < 0) { // another part of the program reaped it: its exit status is lost
+        if (got < 0) { // another part of the program reaped the child: its exit status is lost
             raw = -1;
             break;
         }
@@ -183,7 +183,7 @@ HERRING_SETUP inline void reap(child& c) noexcept {
     c.descriptor = -1;
 }
 
-/// Publishes which processes are stopped. Returns a rank that has been stopped for the peer timeout, or −1.
+/// Publishes which processes are stopped. Returns a rank that has been stopped for `peer_timeout`, or −1.
 HERRING_SETUP inline int publish_stopped(std::vector<child> const& children, shared_region* region,
                                          time_point now) noexcept {
     int timed_out = -1;
@@ -196,7 +196,7 @@ HERRING_SETUP inline int publish_stopped(std::vector<child> const& children, sha
     return timed_out;
 }
 
-/// Sleeps until a child may have ended or stopped, or until `next`. False: none runs any more.
+/// Sleeps until a child may have ended or stopped, or until `next`. False: no child runs any more.
 HERRING_SETUP inline bool wait_for_news(std::vector<child> const& children, std::vector<pollfd>& polled,
                                         stall_detector& own, clock::duration heartbeat, time_point next) {
     polled.clear();
@@ -210,7 +210,7 @@ HERRING_SETUP inline bool wait_for_news(std::vector<child> const& children, std:
             all_have_descriptors = false;
     }
     if (!any) return false;
-    // No event reports a process that is stopped, so poll.
+    // Polls, because no event reports that a process is stopped.
     using std::chrono::milliseconds;
     auto wait = std::chrono::duration_cast<milliseconds>(heartbeat / 2);
     if (next != time_point::max()) {
@@ -223,7 +223,7 @@ HERRING_SETUP inline bool wait_for_news(std::vector<child> const& children, std:
     return true;
 }
 
-/// Reaps what has ended. Returns the rank that is to blame, if any has failed, or −1.
+/// Reaps children that have ended. Returns the rank that is the root cause, if one has failed, or −1.
 HERRING_SETUP inline int reap_all(std::vector<child>& children, shared_region* region) {
     int worst = -1;
     for (std::size_t r = 0; r < children.size(); ++r) {
@@ -233,14 +233,14 @@ HERRING_SETUP inline int reap_all(std::vector<child>& children, shared_region* r
         if (c.running) continue;
         int const rank = static_cast<int>(r);
         if (c.status == 0)
-            region->leave(rank); // it may have called exit(0) inside its function
+            region->leave(rank); // a function that called exit(0) has not left
         else if (worst < 0 || (c.by_signal && !children[static_cast<std::size_t>(worst)].by_signal))
-            worst = rank; // a death by a signal is the root cause of errors in other ranks
+            worst = rank; // a death by a signal is the cause of errors in other ranks
     }
     return worst;
 }
 
-/// What has become of a child that failed, or stays stopped.
+/// Returns the text about a child that failed or stays stopped.
 HERRING_SETUP inline std::string how_it_failed(child const& c, std::chrono::milliseconds peer_timeout) {
     if (c.running)
         return text({"its process has been stopped for ", duration_text(peer_timeout), " (signal ", c.stopped,
@@ -254,22 +254,21 @@ HERRING_SETUP inline std::string how_it_failed(child const& c, std::chrono::mill
     return text({"its process ended with status ", c.status});
 }
 
-/// Waits for the children. When one fails or stays stopped, announces it to the others and ends them after the grace
-/// period.
+/// Waits for the children. When one fails or stays stopped, announces that and ends the others after
+/// `options.grace`.
 HERRING_SETUP inline int watch(std::vector<child>& children, shared_region* region,
                                launch_options const& options) {
     int const nobody = region->ranks();
     int first_status = 0;
     int signal_to_send = 0;
-    // When to signal the children that still run.
+    // Time of the next signal to children that still run.
     time_point next = options.timeout.count() > 0 ? deadline_in(options.timeout) : time_point::max();
     std::vector<pollfd> polled;
     stall_detector own;
     while (wait_for_news(children, polled, own, region->times().heartbeat, next)) {
         int worst = reap_all(children, region);
         time_point const now = clock::now();
-        // After a stall of this process, for example when all are suspended together, the others' stop times are
-        // unknown.
+        // Stop times are unknown after a stall of this process, for example if all processes were suspended.
         if (own.late(now) > clock::duration(0))
             for (child& c : children) c.since = now;
         int const timed_out = publish_stopped(children, region, now);
@@ -305,9 +304,9 @@ HERRING_SETUP inline int watch(std::vector<child>& children, shared_region* regi
 HERRING_SEPARABLE int launch_processes(int ranks, rank_function function, launch_options const& options) {
     topology const map = launch_map(ranks, options);
     world_times const times = launch_times(options);
-    secret_key const key = random_key(); // which the children have in their copies of this memory
+    secret_key const key = random_key(); // children have it in their copies of this memory
     shared_region* const region = shared_region::make(ranks, true, times.detector);
-    std::fflush(nullptr); // or every child would print what is buffered now
+    std::fflush(nullptr); // else every child would print the text that is buffered now
     pid_t const parent = ::getpid();
     std::vector<child> children(static_cast<std::size_t>(ranks));
     keep_children kept;
@@ -356,7 +355,7 @@ HERRING_SEPARABLE int run_in_threads(int ranks, rank_function function, launch_o
         shared* all = nullptr;
         world* here = nullptr;
         int status = 0;
-        int order = -1; // of this rank among those that threw
+        int order = -1; // position among the ranks that threw; −1: did not throw
         std::exception_ptr thrown{};
         pthread_t thread{};
     };
@@ -364,7 +363,7 @@ HERRING_SEPARABLE int run_in_threads(int ranks, rank_function function, launch_o
     std::vector<one> ones(worlds.size());
     auto const body = +[](void* argument) -> void* {
         one& me = *static_cast<one*>(argument);
-        world here = std::move(*me.here); // destroyed when the function ends, as in a process
+        world here = std::move(*me.here); // destroyed at the end of the function, as in a process
         try {
             me.status = me.all->function(here);
         } catch (error const& why) {
@@ -396,7 +395,7 @@ HERRING_SEPARABLE int run_in_threads(int ranks, rank_function function, launch_o
         worlds[started].fail(failure::make(errc::no_resources, static_cast<int>(started), -1, "launch",
                                            {"no further thread: ", std::strerror(refused)}));
     }
-    blocked_threads::own(1); // this thread only waits for them
+    blocked_threads::own(1); // this thread only waits
     for (std::size_t r = 0; r < started; ++r) ::pthread_join(ones[r].thread, nullptr);
     blocked_threads::own(-1);
     if (refused != 0) worlds[started].check();

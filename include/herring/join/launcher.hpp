@@ -1,4 +1,4 @@
-// herring: which launcher has started this process, which rank it is by that, and where rank 0 is.
+// herring: the launcher of this process: rank, size and address of rank 0 by its variables.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_JOIN_LAUNCHER_HPP
 #define HERRING_JOIN_LAUNCHER_HPP
@@ -18,11 +18,11 @@ namespace HERRING_NAMESPACE::detail {
 
 inline constexpr int most_ranks = 1 << 20;
 
-/// What options and a launcher's variables say of this process.
+/// Rank and size of this process, by options or by variables of a launcher.
 struct launcher {
     enum class kind {
         none,
-        program, ///< of the user: options, or HERRING_RANK and HERRING_SIZE
+        program, ///< the program itself: options, or HERRING_RANK and HERRING_SIZE
         torchrun,
         mpi,
         slurm
@@ -30,14 +30,14 @@ struct launcher {
     kind is = kind::none;
     int rank = 0;
     int size = 1;
-    std::string source = "no launcher"; ///< of the rank, for errors
-    std::string job{};                  ///< a name that all ranks of the job know
-    bool one_machine = false;           ///< all ranks are on this one
+    std::string source = "no launcher"; ///< where the rank comes from, for errors
+    std::string job{};                  ///< a name of the job that all its ranks know
+    bool one_machine = false;           ///< all ranks are on this machine
 
     bool known() const noexcept { return is != kind::none; }
 };
 
-/// The first host of a Slurm node list: "gpu[07-09,12],login" → "gpu07"; empty when it is not one.
+/// Returns the first host of a Slurm node list: "gpu[07-09,12],login" → "gpu07"; empty if it is no such list.
 HERRING_SETUP inline std::string first_host(std::string_view list) {
     std::string host;
     for (std::size_t i = 0; i < list.size() && list[i] != ','; ++i) {
@@ -53,13 +53,14 @@ HERRING_SETUP inline std::string first_host(std::string_view list) {
     return host;
 }
 
-/// A port that ranks of one job derive from its name: below the range that Linux hands out by itself.
+/// Returns the port that all ranks of a job derive from its name: 20000 to 31999, below the ports that Linux
+/// assigns by itself.
 HERRING_SETUP inline std::uint16_t port_for(std::string_view job) noexcept {
     return static_cast<std::uint16_t>(20'000 + hash_of(job.data(), job.size()) % 12'000);
 }
 
-/// Refuses to run alone where a launcher says that this process is one of several, by a variable from which the number of ranks and
-/// rank 0's address do not follow.
+/// Throws if this process would run alone though a launcher has started it as one of several: by a variable
+/// from which the number of ranks and the address of rank 0 do not follow.
 HERRING_SETUP inline void check_no_launcher(variables const& from) {
     static constexpr struct {
         char const *variable, *launcher;
@@ -69,7 +70,7 @@ HERRING_SETUP inline void check_no_launcher(variables const& from) {
                  {"JSM_NAMESPACE_RANK", "jsrun"},
                  {"MV2_COMM_WORLD_RANK", "MVAPICH2"},
                  {"ALPS_APP_PE", "aprun"}};
-    // An MPI program that no launcher has started has PMIX_RANK=0 after MPI_Init, with Open MPI. Of several ranks another one says so.
+    // Open MPI's MPI_Init sets PMIX_RANK=0 without a launcher. With several ranks another rank throws.
     for (auto const& one : known)
         if (from.has(one.variable) && !(one.variable == known[0].variable && from.text(one.variable) == "0"))
             bad_setting(
@@ -80,7 +81,7 @@ HERRING_SETUP inline void check_no_launcher(variables const& from) {
                  "run alone, HERRING_RANK=0 HERRING_SIZE=1"});
 }
 
-/// Takes the rank and the size from two variables, of which both are set, or neither. Returns whether they are there.
+/// Reads rank and size from two variables, of which both are set, or neither. True if they are set.
 HERRING_SETUP inline bool read_rank_and_size(launcher& into, launcher::kind is, char const* source,
                                              variables const& from, char const* rank, char const* size) {
     if (!from.has(rank) && !from.has(size)) return false;
@@ -97,7 +98,7 @@ HERRING_SETUP inline bool read_rank_and_size(launcher& into, launcher::kind is, 
     return true;
 }
 
-/// Rank and size where options give one of them at least.
+/// Reads rank and size if options give at least one of them.
 HERRING_SETUP inline void read_options(launcher& into, join_options const& options, variables const& from) {
     into.is = launcher::kind::program;
     into.source = "join_options";
@@ -117,7 +118,8 @@ HERRING_SETUP inline void read_options(launcher& into, join_options const& optio
                      " but neither join_options::rank nor HERRING_RANK is set; set one of them"});
 }
 
-/// Options, the variables of Herring, torchrun, Open MPI, MPICH/Hydra and Slurm, in this order.
+/// Returns rank and size by options or by the variables of Herring, torchrun, Open MPI, MPICH/Hydra or Slurm,
+/// in this order.
 ///
 /// Errors: `bad_argument` naming the variable and its value.
 HERRING_SETUP inline launcher find_launcher(join_options const& options, variables const& from) {
@@ -147,7 +149,7 @@ HERRING_SETUP inline launcher find_launcher(join_options const& options, variabl
         // srun --mpi=pmi2 sets the same two variables.
         if (!found.one_machine && from.has("SLURM_JOB_ID")) found.is = kind::slurm;
     } else if (from.has("SLURM_PROCID") && (from.has("SLURM_STEP_NUM_TASKS") || from.has("SLURM_NTASKS"))) {
-        // Only srun sets both; a batch script or a shell in an allocation runs alone.
+        // Only srun sets both: a batch script, or a shell in an allocation, runs alone.
         by(kind::slurm, "Slurm (SLURM_PROCID and SLURM_NTASKS)", "SLURM_PROCID",
            from.has("SLURM_STEP_NUM_TASKS") ? "SLURM_STEP_NUM_TASKS" : "SLURM_NTASKS");
     }
@@ -157,13 +159,13 @@ HERRING_SETUP inline launcher find_launcher(join_options const& options, variabl
     return found;
 }
 
-/// Where rank 0 listens.
+/// The address at which rank 0 listens.
 struct rank_0_address {
     std::string host{};
     std::uint16_t port = 0;
 };
 
-/// The first host of the step, and the job's name; of one node neither host nor address.
+/// Reads the name of the job and, if the step has several nodes, its first host.
 HERRING_SETUP inline void read_slurm(launcher& into, rank_0_address& at, variables const& from) {
     into.job = text({"slurm ", from.text("SLURM_JOB_ID"), ".",
                      from.text(from.has("SLURM_STEP_ID") ? "SLURM_STEP_ID" : "SLURM_STEPID")});
@@ -177,9 +179,9 @@ HERRING_SETUP inline void read_slurm(launcher& into, rank_0_address& at, variabl
                      "', which is not a node list; set HERRING_ADDR=host:port of rank 0"});
 }
 
-/// The address of rank 0 that follows from a launcher's variables, where nobody names one.
+/// Returns the address of rank 0 by a launcher's variables. `parent`: process id of this process's parent.
 ///
-/// Errors: `bad_argument`: none does.
+/// Errors: `bad_argument`, if no address follows.
 HERRING_SETUP inline rank_0_address find_rank_0(launcher by, variables const& from, long long parent) {
     using kind = launcher::kind;
     rank_0_address at;
@@ -187,7 +189,7 @@ HERRING_SETUP inline rank_0_address find_rank_0(launcher by, variables const& fr
     if (by.is == kind::slurm) read_slurm(by, at, from);
     if (!own && at.host.empty() && from.has("MASTER_ADDR")) {
         at.host = from.text("MASTER_ADDR");
-        // torchrun's own store listens on MASTER_PORT.
+        // torchrun's store listens on MASTER_PORT.
         if (from.has("MASTER_PORT"))
             at.port = static_cast<std::uint16_t>(from.number("MASTER_PORT", 1, 65534) + 1);
     } else if (!own && at.host.empty() && by.one_machine) {

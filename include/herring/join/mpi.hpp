@@ -1,4 +1,4 @@
-// herring: becomes one rank of a world inside an MPI program: MPI says who is who.
+// herring: `join(MPI_Comm)`: becomes one rank of a world within an MPI program, which gives the ranks.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_JOIN_MPI_HPP
 #define HERRING_JOIN_MPI_HPP
@@ -14,7 +14,7 @@
 #include "herring/join/join_as.hpp"
 #include "herring/machine/name_lookup.hpp"
 
-// The C++ bindings that MPI-3 removed would bring virtual functions and warnings.
+// The C++ bindings, which MPI-3 removed, would bring virtual functions and warnings.
 #ifndef OMPI_SKIP_MPICXX
 #define OMPI_SKIP_MPICXX 1
 #endif
@@ -44,7 +44,7 @@ HERRING_SETUP inline void mpi_check(int rc, int rank, char const* call) {
                  "; join needs a valid intra-communicator, between MPI_Init and MPI_Finalize"});
 }
 
-/// An all_gather by MPI.
+/// Gathers bytes of all ranks by MPI.
 HERRING_SETUP inline gather_result mpi_gather(MPI_Comm communicator, int rank, int size,
                                               std::span<std::byte const> mine) {
     fixed_array<int> counts(static_cast<std::size_t>(size)), begins(static_cast<std::size_t>(size));
@@ -68,7 +68,7 @@ HERRING_SETUP inline gather_result mpi_gather(MPI_Comm communicator, int rank, i
     return all;
 }
 
-/// 64 hexadecimal digits.
+/// Returns 64 random hexadecimal digits.
 HERRING_SETUP inline std::string random_secret() {
     std::string digits;
     for (std::byte const b : random_nonce())
@@ -77,7 +77,7 @@ HERRING_SETUP inline std::string random_secret() {
     return digits;
 }
 
-/// MPI ends a program that calls it too early or too late; a sentence comes first.
+/// Throws outside MPI_Init and MPI_Finalize, where MPI would end the program.
 HERRING_SETUP inline void mpi_runs() {
     int begun = 0, over = 0;
     MPI_Initialized(&begun);
@@ -88,7 +88,7 @@ HERRING_SETUP inline void mpi_runs() {
                  "; join(MPI_Comm) asks MPI who is who: call it between the two"});
 }
 
-/// Rank 0: listens, and writes down where. `nearby`: every rank is on this node.
+/// Listens on rank 0, and stores the address in `who`. `nearby`: every rank is on this node.
 HERRING_SETUP inline std::vector<int> mpi_listen(join_target& who, std::string const& address, bool nearby,
                                                  time_point deadline) {
     if (!address.empty()) {
@@ -99,7 +99,7 @@ HERRING_SETUP inline std::vector<int> mpi_listen(join_target& who, std::string c
         failure const how = failure_of(
             0, "join", [&] { listeners = listen_on_all(resolve_address(who, deadline), who, deadline); });
         if (how.what == errc::ok) return listeners;
-        // Each communicator's world listens for itself, and one that lives keeps its port.
+        // The world of each communicator listens, and keeps its port as long as it lives.
         throw error(how.what, 0, -1, "join",
                     {how.text,
                      "; a program that joins several communicators leaves HERRING_ADDR out, for one address "
@@ -122,15 +122,17 @@ HERRING_SETUP inline std::vector<int> mpi_listen(join_target& who, std::string c
 
 } // namespace detail
 
-/// Joins the ranks of `communicator`, in their order there; collective over it.
+/// Joins the ranks of `communicator`, in their order there. Collective over `communicator`.
 ///
-/// Of `options` and variables, the ranks' number and order come from MPI; rank 0 listens on HERRING_ADDR where that is
-/// set, else on a free port of HERRING_INTERFACE, of 127.0.0.1 (all ranks on one node) or of its first address that is
-/// not loopback. Where no rank has a secret, rank 0 makes one, and MPI carries it to the others.
+/// MPI gives number and order of the ranks; all other settings are those of `join()`. Rank 0 listens on
+/// HERRING_ADDR if that is set, else on a free port: of HERRING_INTERFACE, of 127.0.0.1 if all ranks are on
+/// one node, or of its first address that is not loopback. If no rank has a secret, rank 0 draws one, and MPI
+/// carries it to the others.
 ///
-/// A rank that waits in a reducer is not inside MPI. Where messages of MPI may be pending then, name `waiting::mpi`.
+/// A rank that waits in a reducer is not inside MPI: name `waiting::mpi` if messages of MPI may be pending.
 ///
-/// Cost:     two times MPI_Allgather and MPI_Allgatherv, of some bytes a rank; after that MPI is not used, and may be finalised before the world ends.
+/// Cost:     MPI_Allgather and MPI_Allgatherv, twice, of some bytes per rank. MPI is not used afterwards, and
+///           may be finalised before the world ends.
 /// Errors:   as `join()`; `bad_state` before MPI_Init and after MPI_Finalize.
 /// Example:  MPI_Init(&argc, &argv);
 ///           herring::world world = herring::join(MPI_COMM_WORLD);
@@ -152,7 +154,7 @@ HERRING_SETUP inline world join(MPI_Comm communicator, join_options const& optio
                                    "join_options", "join");
     time_point const deadline = detail::deadline_in(options.timeout);
 
-    // What may go wrong on one rank alone goes wrong before anyone waits for it.
+    // Errors of one rank alone come before another rank waits for it.
     auto const together = [&](failure const& how, std::span<std::byte const> mine) {
         return detail::all_or_none(who.rank, "join", how, mine, [&](std::span<std::byte const> bytes) {
             return detail::mpi_gather(communicator, who.rank, who.size, bytes);
@@ -168,7 +170,7 @@ HERRING_SETUP inline world join(MPI_Comm communicator, join_options const& optio
         if (!who.interface.empty()) detail::interface_address_of(who.interface, 0);
         who.seals = detail::read_protection(options, variables);
         if (who.seals != nullptr) who.seals->check(who.rank);
-        // Where none is given, MPI hands one out, so none is required.
+        // Not required: without a secret, MPI carries one.
         who.secret =
             detail::read_secret(options.secret, options.secret_file, false, "join_options", variables);
     });
@@ -178,10 +180,10 @@ HERRING_SETUP inline world join(MPI_Comm communicator, join_options const& optio
     if (who.size == 1) return detail::join_as(std::move(who), options.timeout);
     bool nearby = true;
     for (std::size_t r = 0; r < all.size(); ++r) {
-        auto theirs = mine;
-        if (!detail::wire::read_value(all[r], theirs)) continue;
-        nearby = nearby && theirs.node == mine.node;
-        if (theirs.has_secret != mine.has_secret)
+        auto other = mine;
+        if (!detail::wire::read_value(all[r], other)) continue;
+        nearby = nearby && other.node == mine.node;
+        if (other.has_secret != mine.has_secret)
             throw error(errc::mismatch, who.rank, static_cast<int>(r), "join",
                         {mine.has_secret != 0 ? "it has no secret, this rank has one"
                                               : "it has a secret, this rank has none",
@@ -190,7 +192,7 @@ HERRING_SETUP inline world join(MPI_Comm communicator, join_options const& optio
                          "out"});
     }
 
-    std::string address; // where rank 0 listens, and the secret that MPI hands out
+    std::string address; // of rank 0, behind the secret, if MPI carries one
     std::vector<int> listeners;
     failure const how = detail::failure_of(who.rank, "join", [&] {
         if (who.rank != 0) return;

@@ -21,7 +21,7 @@ namespace HERRING_NAMESPACE {
 
 namespace detail {
 
-/// What control connections take of libcrypto.
+/// The model of a seal provider by libcrypto.
 struct libcrypto_seals {
     class cipher {
       public:
@@ -30,7 +30,7 @@ struct libcrypto_seals {
                 with_ = aes_gcm(seals ? aes_gcm::does::seal : aes_gcm::does::open, key, -1);
                 return true;
             } catch (...) {
-                return false; // `check` has said why, unless there is no memory
+                return false; // `check` has thrown the reason before, unless there is no memory
             }
         }
         bool take(secret_key const& key) noexcept { return with_.take(key); }
@@ -53,26 +53,28 @@ struct libcrypto_seals {
         ~exchange() { EVP_PKEY_free(own_); }
 
         HERRING_SETUP bool begin(exchange_key& shown) noexcept {
-            EVP_PKEY_CTX* const made = EVP_PKEY_CTX_new_id(EVP_PKEY_X25519, nullptr);
+            EVP_PKEY_CTX* const context = EVP_PKEY_CTX_new_id(EVP_PKEY_X25519, nullptr);
             std::size_t size = shown.size();
-            bool const good =
-                made != nullptr && EVP_PKEY_keygen_init(made) == 1 && EVP_PKEY_keygen(made, &own_) == 1 &&
-                EVP_PKEY_get_raw_public_key(own_, chars(shown), &size) == 1 && size == shown.size();
-            EVP_PKEY_CTX_free(made);
+            bool const good = context != nullptr && EVP_PKEY_keygen_init(context) == 1 &&
+                              EVP_PKEY_keygen(context, &own_) == 1 &&
+                              EVP_PKEY_get_raw_public_key(own_, chars(shown), &size) == 1 &&
+                              size == shown.size();
+            EVP_PKEY_CTX_free(context);
             return good;
         }
-        /// libcrypto refuses keys of small order: what they lead to is zero whoever has the private key.
+        /// Derives the shared key. False for keys of small order, which libcrypto refuses: they give zero
+        /// with any private key.
         HERRING_SETUP bool agree(exchange_key const& other, secret_key& shared) const noexcept {
-            EVP_PKEY* const theirs =
+            EVP_PKEY* const peer =
                 EVP_PKEY_new_raw_public_key(EVP_PKEY_X25519, nullptr, chars(other), other.size());
-            EVP_PKEY_CTX* const with = theirs == nullptr ? nullptr : EVP_PKEY_CTX_new(own_, nullptr);
+            EVP_PKEY_CTX* const with = peer == nullptr ? nullptr : EVP_PKEY_CTX_new(own_, nullptr);
             std::size_t size = secret_key::size;
             bool const good = with != nullptr && EVP_PKEY_derive_init(with) == 1 &&
-                              EVP_PKEY_derive_set_peer(with, theirs) == 1 &&
+                              EVP_PKEY_derive_set_peer(with, peer) == 1 &&
                               EVP_PKEY_derive(with, chars(shared.bytes()), &size) == 1 &&
                               size == secret_key::size;
             EVP_PKEY_CTX_free(with);
-            EVP_PKEY_free(theirs);
+            EVP_PKEY_free(peer);
             return good;
         }
 
@@ -87,7 +89,7 @@ struct libcrypto_seals {
         EVP_PKEY* own_ = nullptr;
     };
 
-    /// Errors: `unsupported`, where libcrypto lacks one of the two.
+    /// Throws `unsupported` if libcrypto lacks AES-256-GCM or X25519.
     HERRING_SETUP static void check(int rank) {
         aes_gcm const tried(aes_gcm::does::seal, secret_key(), rank);
         exchange_key shown{};
@@ -107,16 +109,19 @@ inline bool const libcrypto_is_linked = [] {
 
 } // namespace detail
 
-/// For `join_options::control`: the control connections of `join` are sealed. From the handshake on every control message is encrypted
-/// and authenticated by AES-256-GCM. Needs libcrypto (CMake: `herring::sealed`).
+/// Returns the value of `join_options::control` that seals the control connections of `join`: from the
+/// handshake on every control message is encrypted and authenticated by AES-256-GCM. Needs libcrypto (CMake:
+/// `herring::sealed`).
 ///
-/// Keys:     one a connection and direction, by HKDF from the handshake's messages, the secret, and an exchange by X25519 whose
-///           private keys both ends forget: who records a job and gets its secret later can read nothing of it, nor what
-///           `transport::sealed` sent.
-/// Every rank has to say so, by this or by HERRING_CONTROL=sealed, which a program understands that includes this header. Nothing
-/// is negotiated: a rank and a rank 0 of which one seals refuse each other by name.
-/// Cost:     two multiplications on Curve25519 a join and end, some 0.1 ms; 0.6 us a control message.
-/// Errors:   of `join`: `bad_argument`, where there is no secret; `unsupported`, where libcrypto lacks AES-256-GCM or X25519.
+/// Every rank has to ask for seals, by this function or by HERRING_CONTROL=sealed in a program that includes
+/// this header. Nothing is negotiated: a rank and a rank 0 of which only one seals refuse each other by name.
+///
+/// Keys:     one per connection and direction, by HKDF from the handshake's messages, the secret, and an
+///           exchange by X25519 whose private keys both ends forget: whoever records a job and learns its
+///           secret later can read neither its control messages nor the data of `transport::sealed`.
+/// Cost:     two multiplications on Curve25519 per join and end, some 0.1 ms; 0.6 us per control message.
+/// Errors:   `join` throws `bad_argument` without a secret, `unsupported` without AES-256-GCM or X25519 in
+///           libcrypto.
 /// Example:  herring::world world = herring::join({.control = herring::sealed_control()});
 inline control_protection sealed_control() noexcept {
     return control_protection(&detail::seal_provider_of<detail::libcrypto_seals>);

@@ -1,12 +1,12 @@
 // herring: a replacement for MPI_Allreduce: sum, min, max, minloc and maxloc over a communicator.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Declarations only: C++98 or newer, any flags, -ffast-math too. The definitions are compiled in one separate C++20
-// file: `#include <herring/mpi/src.hpp>`, or CMake's herring::mpi_reduce.
+// Declarations only: C++98 or newer, any flags, -ffast-math too. The definitions are compiled in one separate
+// C++20 file: `#include <herring/mpi/src.hpp>`, or CMake's herring::mpi_reduce.
 #ifndef HERRING_MPI_REDUCE_HPP
 #define HERRING_MPI_REDUCE_HPP
 
-// The C++ bindings that MPI-3 removed. Code that uses them includes mpi.h itself, before this header.
+// Leaves out the C++ bindings, which MPI-3 removed. Code that uses them includes mpi.h before this header.
 #ifndef OMPI_SKIP_MPICXX
 #define OMPI_SKIP_MPICXX 1
 #endif
@@ -20,41 +20,42 @@
 namespace herring {
 namespace mpi {
 
-/// A value and the rank, cell or sample that it is from. Laid out as MPI_2INT, MPI_LONG_INT, MPI_FLOAT_INT and
-/// MPI_DOUBLE_INT are.
+/// A value and its index, of a rank or cell. Laid out as MPI_2INT, MPI_LONG_INT, MPI_FLOAT_INT,
+/// MPI_DOUBLE_INT.
 template <class Value> struct indexed {
     Value value;
     int index;
 };
 
-// `sum`, `min` and `max` of int, long, long long, float and double; `minloc` and `maxloc` of `indexed` values of these.
+// `sum`, `min` and `max` of int, long, long long, float and double; `minloc` and `maxloc` of `indexed` values
+// of these.
 //
 //   sum(in, out, n, comm)           n values; the defaults are n = 1 and comm = MPI_COMM_WORLD
 //   total = sum(x, comm)            one value
-//   worst = maxloc(x, index, comm)  one value: worst.value is the greatest, worst.index whose it is
+//   worst = maxloc(x, index, comm)  one value: worst.value is the greatest, worst.index its index
 //
 // Collective, as MPI_Allreduce: all ranks of the communicator make the same calls on it, in the same order.
 //
-// Shape:    n values in, n out, on every rank. in == out and in == MPI_IN_PLACE reduce `out` in place; other overlaps are
-//           refused. n = 0, on all ranks, does nothing.
-// Result:   the same bits on every rank and in every run, combined in the order of ranks within a node, then of nodes.
-//           Sums of integers wrap. For min and max a NaN wins, and −0 is less than +0. For minloc and maxloc a NaN wins
-//           too, and of values that compare equal, as −0 and +0 do, and of several NaNs the one of the lowest index.
-// Cost:     the first call on a communicator connects its ranks: some milliseconds. The first call of each kind of
-//           reduction (sums of float, of double, of integers; min and max; minloc and maxloc) takes 1 to 3 ms more. Each
-//           call: one MPI_Comm_get_attr, and the reduction. Sums of int, min and max are copied to 64-bit words and
-//           back, minloc and maxloc to pairs of them.
-// Blocks:   until all ranks have called. A waiting rank keeps its core busy, and progresses MPI's pending messages.
-// Threads:  as MPI_Allreduce: threads that may call MPI, one at a time on a communicator. With MPI_THREAD_FUNNELED
-//           the main thread: inside an OpenMP parallel region, call in a master section.
-// Lifetime: from MPI_Init to MPI_Finalize. The reducers of a communicator end with it: at MPI_Comm_free, at the
-//           latest at MPI_Finalize. A duplicate (MPI_Comm_dup) has its own reducers.
-// Errors:   one sentence on stderr, then MPI_Abort; see `handle_errors`. After an error the contents of `out` are
-//           undefined.
+// Shape:    n values in, n out, on every rank. in == out and in == MPI_IN_PLACE reduce `out` in place; other
+//           overlaps are refused. n = 0, on all ranks, does nothing.
+// Result:   the same bits on every rank and in every run, combined in the order of ranks within a node, then
+//           of nodes. Sums of integers wrap. For min and max a NaN wins, and −0 is less than +0. For minloc
+//           and maxloc a NaN wins too; the lowest index wins among equal values (−0 equals +0) and among
+//           NaNs.
+// Cost:     the first call on a communicator connects its ranks: some milliseconds. The first call of each
+//           kind of reduction (sums of float, of double, of integers; min and max; minloc and maxloc) takes 1
+//           to 3 ms more. Each call: one MPI_Comm_get_attr, and the reduction. Sums of int, min and max are
+//           copied to 64-bit words and back, minloc and maxloc to pairs of words.
+// Blocks:   until all ranks have called. A waiting rank keeps its core busy, and progresses MPI's messages.
+// Threads:  as MPI_Allreduce: threads that may call MPI, one at a time on a communicator. With
+//           MPI_THREAD_FUNNELED only the main thread: in an OpenMP parallel region, within a master section.
+// Lifetime: from MPI_Init to MPI_Finalize. The reducers of a communicator end with it: at MPI_Comm_free, at
+//           the latest at MPI_Finalize. A duplicate (MPI_Comm_dup) has reducers of its own.
+// Errors:   one sentence on stderr, then MPI_Abort; see `handle_errors`. After an error `out` is undefined.
 //
-// Values are passed by address, `x` too, as in MPI_Allreduce(&x, ...): a local variable that must be in memory keeps
-// gcc -ffast-math from vectorising the caller's loop that computes it. So the program computes the same bits as with
-// MPI.
+// Values are passed by address, `x` too, as in MPI_Allreduce(&x, ...): a local variable that must be in
+// memory keeps gcc -ffast-math from vectorising the caller's loop that computes it. So the program computes
+// the same bits as with MPI.
 
 // clang-format off
 void sum(int const*       in, int*       out, std::ptrdiff_t n = 1, MPI_Comm comm = MPI_COMM_WORLD);
@@ -118,7 +119,7 @@ indexed<float>     maxloc(float const&     x, int index, MPI_Comm comm = MPI_COM
 indexed<double>    maxloc(double const&    x, int index, MPI_Comm comm = MPI_COMM_WORLD);
 // clang-format on
 
-// MPI_IN_PLACE is a pointer to void. `type` is there for pointers to void and to the types above.
+// MPI_IN_PLACE is a pointer to void. `type` exists for pointers to void, with results of the types above.
 template <class Number> struct reduced_type {};
 template <> struct reduced_type<int> { typedef void type; };
 template <> struct reduced_type<long> { typedef void type; };
@@ -158,23 +159,23 @@ typename in_place_of<Void, Value>::type maxloc(Void* in, indexed<Value>* out, st
     maxloc(static_cast<indexed<Value> const*>(only_in_place(in, comm)), out, n, comm);
 }
 
-/// Called when a reduction fails, with the communicator (MPI_COMM_NULL if the call had none) and one sentence that
-/// names the rank that reports, the rank at fault, and the remedy. It may throw: the exception leaves the reduction.
-/// If it returns, MPI_Abort follows.
+/// A handler of failed reductions. It gets the communicator (MPI_COMM_NULL if the call had none) and one
+/// sentence that names the rank that reports, the rank at fault, and the remedy. It may throw: the exception
+/// leaves the reduction. If it returns, MPI_Abort follows.
 typedef void (*error_handler)(MPI_Comm comm, char const* sentence);
 
-/// Sets the handler; a null pointer sets the default handler, which writes the sentence to stderr. Returns the
-/// previous one.
+/// Sets the handler, and returns the previous one. A null pointer sets the default handler, which writes the
+/// sentence to stderr.
 ///
-/// Once a rank of a communicator has died, the default handler ends the job even if this rank is in no reduction,
-/// because it may be waiting in MPI for that rank. Other handlers are called in reductions only.
+/// Once a rank of a communicator has died, the default handler ends the job even if this rank is in no
+/// reduction, because it may be waiting in MPI for the dead rank. Other handlers run in reductions only.
 ///
 /// Threads:  not while another thread reduces. The default handler may call MPI_Abort in a thread of Herring.
 error_handler handle_errors(error_handler handler);
 
-/// Sets the time that a reduction may wait for ranks that are alive and do not call. Whatever is set here, a dead
-/// rank ends a reduction at once, and a rank without heartbeats after 5 s (HERRING_PEER_TIMEOUT). The default is
-/// HERRING_DEFAULT_TIMEOUT, else a day. Zero or less is refused.
+/// Sets the time for which a reduction may wait for ranks that are alive and do not call. The default is
+/// HERRING_DEFAULT_TIMEOUT, else a day. Zero or less is refused. Independently of this time, a dead rank ends
+/// a reduction at once, and a rank without heartbeats after 5 s (HERRING_PEER_TIMEOUT).
 ///
 /// Units:    seconds.
 /// Threads:  not while another thread reduces.

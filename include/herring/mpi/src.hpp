@@ -1,8 +1,8 @@
-// herring: the definitions of herring/mpi/reduce.hpp and herring/mpi/reduce.h. To be included in one .cpp of a program.
+// herring: definitions of herring/mpi/reduce.hpp and herring/mpi/reduce.h; included in one .cpp of a program.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Compile that file as C++20 and without -ffast-math; it takes some seconds. To replace the policies of the reducers,
-// define HERRING_MPI_POLICIES and include the headers that it needs before this header.
+// Compile this .cpp as C++20 and without -ffast-math; it takes some seconds. To replace the policies of the
+// reducers, define HERRING_MPI_POLICIES and include the headers that it needs before this header.
 #ifndef HERRING_MPI_SRC_HPP
 #define HERRING_MPI_SRC_HPP
 
@@ -15,7 +15,6 @@
 #include "herring/intra_node/shared_memory.hpp"
 #include "herring/join/mpi.hpp"
 #include "herring/mpi/calls.hpp"
-#include "herring/mpi/ordered_words.hpp"
 #include "herring/reducer.hpp"
 #include "herring/transport/tcp.hpp"
 #include "herring/update/max.hpp"
@@ -53,16 +52,16 @@ namespace HERRING_NAMESPACE::detail {
 
 template <class Element, class Update> using mpi_reducer = reducer<Element, HERRING_MPI_POLICIES, Update>;
 
-/// Ends the job because the world of a communicator has failed; called in a thread of Herring. Does nothing if the
-/// user has set a handler, which the next reduction calls.
+/// Ends the job because the world of a communicator has failed; called in a thread of Herring. Does nothing
+/// if the user has set a handler, which the next reduction calls.
 inline void mpi_end_job(MPI_Comm comm, std::string const& sentence) noexcept;
 
-/// " (ranks as in the communicator NAME)", or nothing for MPI_COMM_WORLD, whose name is empty.
+/// Returns " (ranks as in the communicator NAME)", or nothing for MPI_COMM_WORLD, whose name is empty.
 HERRING_SETUP inline std::string mpi_told_ranks(std::string const& name) {
     return name.empty() ? std::string() : " (ranks as in the communicator " + name + ")";
 }
 
-/// The world and the reducers of a communicator, created by its first reduction. Each reducer is created when first
+/// The world and the reducers of a communicator, created by its first reduction; reducers are created when
 /// needed.
 class mpi_group {
   public:
@@ -109,7 +108,8 @@ class mpi_group {
                  &number);
     }
 
-    /// The calls of a communicator are made one after the other: so ranks in calls of two kinds are found without a deadline.
+    /// Reports the call to the world. Calls on a communicator are made one after the other, so ranks in
+    /// different calls are detected without a deadline.
     void begin_call(char const* name) noexcept {
         call_ = name;
         ranks_.state().begin_call(name);
@@ -118,12 +118,12 @@ class mpi_group {
     std::chrono::milliseconds default_timeout() const noexcept { return ranks_.default_timeout(); }
 
   private:
-    static constexpr std::size_t most_words = 128 * 1024; // 1 MiB; of pairs 2 MiB
+    static constexpr std::size_t most_words = 128 * 1024; // 1 MiB; 2 MiB of pairs
     using pair = indexed<std::int64_t>;
 
-    // A day, because MPI programs may compute for long between two reductions. `on_failure`, because a rank may be
-    // waiting in MPI for a rank that has died; not where errors are returned. Workers, whatever HERRING_ROLE says: ranks
-    // reduce here, also those that serve another world.
+    // A timeout of a day: MPI programs may compute for long between two reductions. `on_failure`: a rank may
+    // be waiting in MPI for a rank that has died; not if errors are returned. The role of a worker, whatever
+    // HERRING_ROLE says: a rank that serves another world reduces here.
     HERRING_SETUP static join_options options_for(MPI_Comm of, std::string const& name, bool returns_errors) {
         join_options options;
         options.role = role::worker;
@@ -148,8 +148,8 @@ class mpi_group {
         return slot.emplace(ranks_);
     }
 
-    // Ranks may call minutes apart, and the deadlines of set-up must begin when all have called. Waits by MPI, whose
-    // messages progress meanwhile, and checks for failures of ranks.
+    // Waits until all ranks have called, for the deadlines of set-up must begin then, and ranks may call
+    // minutes apart. Waits by MPI, whose messages progress meanwhile, and checks for failures of ranks.
     HERRING_SETUP void wait_for_all(MPI_Comm of, std::chrono::milliseconds timeout) {
         time_point const deadline = deadline_in(timeout);
         collective_wait const listed(ranks_.state());
@@ -171,7 +171,7 @@ class mpi_group {
         }
     }
 
-    // All ranks are in a call that makes a reducer, of this kind.
+    // Throws if ranks are in calls that make reducers of different kinds.
     HERRING_SETUP void compare_calls(char kind) {
         std::string const mine = kind + std::string(call_);
         gather_result const all = ranks_.all_gather(std::as_bytes(std::span(mine)));
@@ -195,7 +195,7 @@ class mpi_group {
         by.all_reduce(std::span<Element const>(in, n), std::span<Element>(out, n), timeout).value();
     }
 
-    // long and long long are different types with one representation; std::int64_t is one of them.
+    // Sums as std::int64_t, which is long or long long: different types with one representation.
     template <class Element>
     void integers(MPI_Comm of, Element const* in, Element* out, std::size_t n,
                   std::chrono::milliseconds timeout) {
@@ -206,8 +206,8 @@ class mpi_group {
         asm volatile("" : : : "memory");
     }
 
-    // Reduces through words, or pairs of them, piece by piece. `number` identifies rule and type, which must be the same
-    // on every rank.
+    // Reduces through words, or pairs of words, piece by piece. `number` identifies rule and type, which must
+    // be the same on every rank.
     template <class Reducer, class Word, class Element, class Wide, class Narrow>
     void by_words(Reducer& by, std::vector<Word>& words, Element const* in, Element* out, std::size_t n,
                   std::chrono::milliseconds timeout, Wide const& wide, Narrow const& narrow,
@@ -237,7 +237,7 @@ class mpi_group {
                      "; let all ranks make the same calls on a communicator, in the same order"});
     }
 
-    std::string name_; // empty: MPI_COMM_WORLD's
+    std::string name_; // empty: MPI_COMM_WORLD
     char const* call_ = "";
     world ranks_;
     std::vector<std::int64_t> words_;
@@ -249,17 +249,18 @@ class mpi_group {
     manual_lifetime<mpi_reducer<pair, update::max>> greatest_pairs_;
 };
 
-/// The groups of a process, each an attribute of its communicator.
+/// The groups of a process; each is an attribute of its communicator.
 class mpi_groups {
   public:
-    /// Never destroyed: MPI_Finalize may be called after the destructors of static objects.
+    /// Returns the groups. They are never destroyed: MPI_Finalize may follow destructors of static objects.
     static mpi_groups& all() {
         static mpi_groups* const groups = new mpi_groups;
         return *groups;
     }
 
-    /// The communicator's group; the first call is collective. `in_c`: MPI's error handler says what an error does.
-    /// Throws.
+    /// Returns the communicator's group; the first call is collective. `in_c`: MPI's error handler decides.
+    ///
+    /// Errors: thrown.
     mpi_group& of(MPI_Comm comm, bool in_c) {
         int const key = key_.load(std::memory_order_acquire);
         if (comm == MPI_COMM_NULL || key == MPI_KEYVAL_INVALID) return open(comm, in_c);
@@ -281,7 +282,7 @@ class mpi_groups {
     }
     bool errors_are_handled() const noexcept { return handler_.load() != nullptr; }
 
-    /// Whether MPI's error handler of this communicator is another than the default, which ends the job.
+    /// True if this communicator's error handler is not the default, which ends the job.
     HERRING_SETUP static bool returns_errors(MPI_Comm comm) {
         MPI_Errhandler set = MPI_ERRHANDLER_NULL;
         if (!usable() || comm == MPI_COMM_NULL || MPI_Comm_get_errhandler(comm, &set) != MPI_SUCCESS)
@@ -397,7 +398,7 @@ class mpi_groups {
     }
     static int finalized(MPI_Comm, int, void*, void*) noexcept {
         mpi_groups& groups = all();
-        // In the same order on all ranks, because leaving a world waits for the others to leave it.
+        // In the same order on all ranks: a rank that leaves a world waits for the other ranks to leave it.
         while (!groups.live_.empty()) groups.end(groups.live_.back());
         groups.over_ = true;
         groups.key_.store(MPI_KEYVAL_INVALID);
@@ -418,7 +419,7 @@ inline void mpi_end_job(MPI_Comm comm, std::string const& sentence) noexcept {
     if (!mpi_groups::all().errors_are_handled()) mpi_groups::all().report(comm, sentence);
 }
 
-/// This rank in the communicator; −1 where MPI cannot be asked.
+/// Returns this rank in the communicator, or −1 if MPI cannot be called.
 HERRING_SETUP inline int mpi_rank_in(MPI_Comm comm) noexcept {
     int begun = 0, over = 0, rank = -1;
     MPI_Initialized(&begun);
@@ -427,7 +428,7 @@ HERRING_SETUP inline int mpi_rank_in(MPI_Comm comm) noexcept {
     return rank;
 }
 
-/// A misuse, named by the call that it is in.
+/// Returns the sentence of a misuse, with the name of its call.
 HERRING_SETUP inline std::string mpi_misuse(char const* call, MPI_Comm comm, failure const& why) {
     return failure::make(why.what, mpi_rank_in(comm), why.peer, text({"mpi::", call}), why.text).message();
 }
@@ -451,7 +452,7 @@ template <class Element> void mpi_check_memory(Element const* in, Element const*
                      "reduce in place"});
 }
 
-/// Reduces; returns the sentence of the error, empty if there is none. `number` is that of the rule and the type.
+/// Reduces; returns the sentence of the error, empty if there is none. `number`: of rule and type.
 template <class Element>
 std::string mpi_try(int number, Element const* in, Element* out, std::ptrdiff_t n, MPI_Comm comm, bool in_c) {
     mpi_groups& groups = mpi_groups::all();

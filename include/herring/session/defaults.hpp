@@ -5,7 +5,7 @@
 
 #include "herring/base/config.hpp"
 #include "herring/fusion/balanced_buffer.hpp"
-#include "herring/intra_node/none.hpp"
+#include "herring/intra_node/intra_node.hpp"
 #include "herring/optimizer/none.hpp"
 #include "herring/placement/colocated.hpp"
 #include "herring/policy/policy.hpp"

@@ -1,6 +1,6 @@
 // herring: devices that do not reach each other: the error names both ranks, both devices, and the way out.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/gpu/peer_access.hpp"
+#include "herring/gpu/node_devices.hpp"
 
 #include "herring/control/control.hpp"
 

@@ -1,6 +1,6 @@
 // herring: ranks that share a device are allowed, and told of once a device.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/gpu/shared_device_warning.hpp"
+#include "herring/gpu/node_devices.hpp"
 
 #include "gpu_model/host_runtime.hpp"
 #include "herring/launch.hpp"

@@ -1,6 +1,6 @@
-// herring: tests of intra_node/none.hpp.
+// herring: tests of intra_node::none.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/intra_node/none.hpp"
+#include "herring/intra_node/intra_node.hpp"
 
 #include "doctest/doctest.h"
 

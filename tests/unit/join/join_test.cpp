@@ -639,11 +639,11 @@ TEST_CASE("join: rank 0 without a secret says so where others than its machine r
     };
     int const near = listening("127.0.0.1");
     REQUIRE(near >= 0);
-    CHECK(said_by([&] { herring::detail::warn_of_strangers({near}); }).empty());
+    CHECK(said_by([&] { herring::detail::warn_without_secret({near}); }).empty());
     // Every interface stands for one that is not the loopback.
     int const far = listening("0.0.0.0");
     REQUIRE(far >= 0);
-    std::string const said = said_by([&] { herring::detail::warn_of_strangers({near, far, far}); });
+    std::string const said = said_by([&] { herring::detail::warn_without_secret({near, far, far}); });
     CHECK(says(said, {"WITHOUT A SECRET", "HERRING_SECRET_FILE"}));
     CHECK(said.find('\n') == said.size() - 1);
     ::close(near);

@@ -1,6 +1,6 @@
-// herring: tests of mpi/ordered_words.hpp.
+// herring: tests of the words of mpi/calls.hpp.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/mpi/ordered_words.hpp"
+#include "herring/mpi/calls.hpp"
 
 #include "doctest/doctest.h"
 

@@ -6,7 +6,7 @@
 #include "herring/base/config.hpp"
 #include "herring/base/error.hpp"
 #include "herring/control/world.hpp"
-#include "herring/gpu/shared_device_warning.hpp"
+#include "herring/gpu/node_devices.hpp"
 #include "herring/machine/sleep.hpp"
 
 #include <atomic>
@@ -24,14 +24,15 @@ namespace HERRING_NAMESPACE::gpu {
 
 namespace detail {
 
-/// Whether a call succeeded. Its error is not left for the program to read.
+/// True if a call succeeded. Clears its error, which the program must not read.
 inline bool quietly(cudaError_t result) noexcept {
     if (result != cudaSuccess) (void)cudaGetLastError();
     return result == cudaSuccess;
 }
 
-/// Makes a device current and, unless it is to stay so, restores the previous one afterwards. Meanwhile calls are
-/// allowed that a capture of a graph forbids to this thread (or to all threads): none of them uses a captured stream.
+/// Makes a device current and, unless it `stays`, restores the previous one in the destructor. Meanwhile
+/// calls are allowed that the capture of a graph forbids to this thread or to all threads: no such call uses
+/// a captured stream.
 class current_device {
   public:
     explicit current_device(int wanted, bool stays = false) noexcept {
@@ -54,8 +55,8 @@ class current_device {
     cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed; // after the exchange: the previous mode
 };
 
-/// Whether the error is asynchronous: of a kernel that ran before the call that returned it, ours or the program's, or of
-/// the memory of another device or the link to it.
+/// True if the error is asynchronous: of an earlier kernel, Herring's or the program's, of the memory of
+/// another device, or of the link to it; not of the call that returned it.
 inline bool of_earlier_work(cudaError_t what) noexcept {
     switch (what) {
     case cudaErrorIllegalAddress:
@@ -78,12 +79,12 @@ inline bool of_earlier_work(cudaError_t what) noexcept {
     }
 }
 
-/// A device's PCI bus id, which is the same in all processes.
+/// PCI bus id of a device; the same in all processes.
 struct bus_name {
     char text[16] = {};
 };
 
-/// The failure of a CUDA call on `device`. `bytes`: the size of the request, or 0.
+/// Returns the failure of a CUDA call on `device`. `bytes`: size of the request, or 0.
 HERRING_SETUP inline failure cuda_failure(int rank, int device, cudaError_t result, char const* call,
                                           std::size_t bytes = 0, char const* advice = nullptr,
                                           char const* operation = "construction", int peer = -1) noexcept {
@@ -111,11 +112,11 @@ HERRING_SETUP inline failure cuda_failure(int rank, int device, cudaError_t resu
 
 } // namespace detail
 
-/// Assigns devices to local ranks round-robin, and makes this rank's current. To be called before any other CUDA call
-/// in the process or thread of the rank. Returns the device's number.
+/// Assigns devices to local ranks round-robin, and makes this rank's device current. To be called before any
+/// other CUDA call in the process or thread of the rank. Returns the device's number.
 ///
-/// Errors: `unsupported` if there is no device, with the driver's reason; `bad_state` in a process that was forked after
-///         CUDA had been used; `device`.
+/// Errors: `unsupported` if there is no device, with the driver's reason; `bad_state` in a process that was
+///         forked after CUDA had been used; `device`.
 HERRING_SETUP inline int use_device(world& ranks) {
     int count = 0;
     cudaError_t const result = cudaGetDeviceCount(&count);
@@ -132,12 +133,13 @@ HERRING_SETUP inline int use_device(world& ranks) {
     return device;
 }
 
-/// The device that is current in the constructing thread, and the first error of a call.
+/// The device that is current in the constructing thread, and the first error of a call on it.
 ///
-/// Errors name the rank, the device and the call. The text of an asynchronous error says that earlier work caused it.
+/// Errors: name the rank, the device and the call. The text of an asynchronous error says that it is of
+///         earlier work.
 class cuda_device {
   public:
-    /// Collective. Warns on stderr, once per device, if local ranks share it.
+    /// Takes the current device; warns on stderr, once per device, if local ranks share it. Collective.
     HERRING_SETUP explicit cuda_device(world& ranks) : ranks_(ranks), rank_(ranks.rank()) {
         int count = 0;
         cudaError_t const result = cudaGetDeviceCount(&count);
@@ -160,12 +162,12 @@ class cuda_device {
     int processors() const noexcept { return processors_; }
     detail::bus_name const& bus() const noexcept { return bus_; }
 
-    /// The first failure, or nullptr.
+    /// Returns the first failure, or nullptr.
     failure const* failed() const noexcept {
         return failing_.load(std::memory_order_acquire) ? &why_ : nullptr;
     }
 
-    /// Makes a CUDA call with the device current and keeps its error. After an error nothing is called.
+    /// Makes a CUDA call with the device current, and keeps its error. Does nothing after an error.
     template <class Call> void checked(char const* call, Call&& calling) noexcept {
         if (failed() != nullptr) return;
         detail::current_device const current(number_, elsewhere());
@@ -173,7 +175,7 @@ class cuda_device {
     }
     HERRING_SETUP void keep(cudaError_t result, char const* call, char const* advice = nullptr) noexcept {
         if (!detail::of_earlier_work(result)) (void)cudaGetLastError(); // as in `set_up`
-        failure const* const of_world = ranks_.failed(); // a rank that died took its memory with it
+        failure const* const of_world = ranks_.failed(); // a possible cause: memory of a dead rank is gone
         keep(of_world != nullptr && detail::of_earlier_work(result)
                  ? *of_world
                  : detail::cuda_failure(rank_, number_, result, call, 0, advice, "reduce"));
@@ -184,19 +186,19 @@ class cuda_device {
         why_ = why;
         failing_.store(true, std::memory_order_release);
     }
-    /// In constructors: throws an error.
+    /// Throws the error of a call, if it failed. For constructors.
     HERRING_SETUP void set_up(cudaError_t result, char const* call, std::size_t bytes = 0,
                               char const* advice = nullptr) const {
         if (result == cudaSuccess) return;
         if (!detail::of_earlier_work(result))
-            (void)cudaGetLastError(); // reported here, so that the next call does not report it
+            (void)cudaGetLastError(); // thrown below; the next call must not report it
         throw error(detail::cuda_failure(rank_, number_, result, call, bytes, advice));
     }
 
-    /// The text of an error that the program has not read in this thread, or nullptr. Two codes are answers that CUDA may
-    /// keep like errors; an asynchronous error is that of the next call.
+    /// Returns the text of an error that the program has not read in this thread, or nullptr. Two codes are
+    /// answers that CUDA may keep like errors, and an asynchronous error is left to the next call: nullptr.
     ///
-    /// Lifetime: until the next call.
+    /// Lifetime: until the next call of `unread`.
     char const* unread() noexcept {
         cudaError_t const left = cudaPeekAtLastError();
         if (left == cudaSuccess || left == cudaErrorNotReady || left == cudaErrorPeerAccessAlreadyEnabled ||
@@ -211,10 +213,10 @@ class cuda_device {
         return unread_;
     }
 
-    /// For destructors: queries until the work has ended, for at most 30 s, or 2 s after a failure of the world or
-    /// the device, because work that waits for a dead peer may never end. After a timeout it returns false, and from
-    /// then on at once: all destructors leak what that work may access (memory, streams, pinned pages) until the
-    /// process ends.
+    /// Queries until the work has ended, for at most 30 s, or 2 s after a failure of the world or the device,
+    /// because work that waits for a dead peer may never end. For destructors. After a timeout it returns
+    /// false, and from then on at once: all destructors leak memory, streams and pinned pages that the work
+    /// may access until the process ends.
     template <class Query> HERRING_SETUP bool ended(Query&& query) noexcept {
         detail::current_device const current(number_);
         for (auto const since = clock::now();;) {
@@ -235,11 +237,11 @@ class cuda_device {
         stuck_.store(true, std::memory_order_release);
         return false;
     }
-    /// Whether work did not end in time, and its memory is leaked.
+    /// True if work did not end in time, and its memory is leaked.
     bool stuck() const noexcept { return stuck_.load(std::memory_order_acquire); }
 
-    // In any thread but the constructing one the device stays current: restoring the previous device would create a
-    // context on it.
+    // True outside the constructing thread. There the device stays current: restoring the previous device
+    // would create a context on it.
     bool elsewhere() const noexcept { return ::pthread_equal(::pthread_self(), constructed_in_) == 0; }
 
   private:

@@ -1,4 +1,4 @@
-// herring: NCCL as the pipeline of `nccl` uses it: one communicator that does not block.
+// herring: the model of `nccl_policy`: one non-blocking communicator of NCCL's library.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_GPU_CUDA_CUDA_NCCL_CUH
 #define HERRING_GPU_CUDA_CUDA_NCCL_CUH
@@ -25,7 +25,7 @@ static_assert(NCCL_VERSION_CODE >= 21400, "herring::intra_node::nccl needs NCCL 
 
 namespace detail {
 
-/// NCCL's name of an element type; all of those that lie on devices have one.
+/// Returns NCCL's name of an element type; all types of devices have one.
 template <class Element> constexpr ncclDataType_t nccl_type() noexcept {
     switch (element<Element>::id) {
     case type_id::float32:
@@ -60,10 +60,11 @@ constexpr ncclRedOp_t nccl_operation(reduction by) noexcept {
 
 } // namespace detail
 
-/// A communicator of NCCL's on a rank's device. See nccl_policy.
+/// A communicator of NCCL on a rank's device. See nccl_policy.
 ///
 /// Threads: one at a time.
-/// Source:  NCCL's user guide, «Creating a communicator with options» and «Error handling and communicator abort».
+/// Source:  NCCL's user guide, "Creating a communicator with options" and "Error handling and communicator
+///          abort".
 class cuda_nccl {
   public:
     using unique_id = ncclUniqueId;
@@ -73,7 +74,7 @@ class cuda_nccl {
     cuda_nccl& operator=(cuda_nccl const&) = delete;
     ~cuda_nccl() { abort(); }
 
-    /// NCCL, too, takes devices of one PCI bus id for one.
+    /// The PCI bus id, by which NCCL, too, identifies devices.
     std::span<std::byte const> device() const noexcept { return std::as_bytes(std::span(&on_.bus(), 1)); }
 
     HERRING_SETUP call_state make_id(ncclUniqueId& id) noexcept {
@@ -119,7 +120,7 @@ class cuda_nccl {
                                  detail::nccl_type<Element>(), communicator_, in);
         });
     }
-    // Also after an error: NCCL counts beginnings and ends.
+    // Called after an error too: NCCL counts begins and ends.
     call_state end() noexcept {
         detail::current_device const current(on_.number(), on_.elsewhere());
         ncclResult_t const result = ncclGroupEnd();
@@ -137,7 +138,7 @@ class cuda_nccl {
     std::size_t own_part(std::size_t count, std::size_t element_bytes) const noexcept {
         return static_cast<std::size_t>(rank_) * count * element_bytes;
     }
-    // After an error nothing is called.
+    // Makes a call, unless one has failed.
     template <class Call> call_state here(char const* call, Call&& calling) noexcept {
         if (failed_) return call_state::failed;
         call_ = call;

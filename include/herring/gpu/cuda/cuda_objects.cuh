@@ -28,7 +28,7 @@ class cuda_memory {
         std::size_t const whole = (bytes + block - 1) / block * block;
         on.set_up(cudaMalloc(&data_, whole), "cudaMalloc", whole,
                   "use a smaller layout, or free memory of the device");
-        // In a new stream: the legacy stream would wait for the program's blocking streams, and break their captures.
+        // In a new stream: the legacy stream would wait for the program's streams and break captures.
         cudaStream_t once = nullptr;
         cudaError_t result = cudaStreamCreateWithFlags(&once, cudaStreamNonBlocking);
         if (result == cudaSuccess) result = cudaMemsetAsync(data_, 0, whole, once);
@@ -47,7 +47,7 @@ class cuda_memory {
         detail::quietly(cudaFree(data_));
     }
     std::byte* data() const noexcept { return static_cast<std::byte*>(data_); }
-    /// Leaks it until the process ends.
+    /// Leaks the memory until the process ends.
     void leave() noexcept { data_ = nullptr; }
 
   private:
@@ -88,7 +88,8 @@ class cuda_pinned {
     std::byte* seen_ = nullptr;
 };
 
-/// A stream of high priority. The destructor waits for its work, or leaks it (see `cuda_device::ended`).
+/// A stream of high priority. The destructor waits for its work, or leaks the stream (see
+/// `cuda_device::ended`).
 class cuda_stream {
   public:
     HERRING_SETUP explicit cuda_stream(cuda_device& on) : on_(on) {
@@ -127,7 +128,7 @@ class cuda_event {
         if (handle_ != nullptr) detail::quietly(cudaEventDestroy(handle_));
     }
     cudaEvent_t handle() const noexcept { return handle_; }
-    /// Leaks it until the process ends.
+    /// Leaks the event until the process ends.
     void leave() noexcept { handle_ = nullptr; }
 
   protected:
@@ -138,7 +139,7 @@ class cuda_event {
     cudaEvent_t handle_ = nullptr;
 };
 
-/// Lists of copies: in page-locked memory, where they are written, and on the device, where the kernel reads them.
+/// Lists of copies: in page-locked memory, for writing, and on the device, for the kernel.
 class cuda_batch {
   public:
     HERRING_SETUP cuda_batch(cuda_device& on, std::size_t copies)
@@ -158,7 +159,7 @@ class cuda_batch {
         detail::current_device const current(on_.number());
         detail::quietly(cudaFreeHost(host_));
     }
-    /// Leaks it until the process ends.
+    /// Leaks the lists until the process ends.
     void leave() noexcept {
         host_ = nullptr;
         device_.leave();
@@ -173,11 +174,10 @@ class cuda_batch {
     cuda_device& on_;
     cuda_memory device_;
     listed_copy* host_ = nullptr;
-    herring::detail::fixed_array<std::size_t>
-        written_; // entries of the list from there that are not on the device yet
+    herring::detail::fixed_array<std::size_t> written_; // index in the list → entries not on the device yet
 };
 
-/// The findings of inspections: on the device, and a copy for the host.
+/// Findings of inspections: on the device, and a copy for the host.
 class cuda_counter {
   public:
     HERRING_SETUP explicit cuda_counter(cuda_device& on) : on_(on), device_(on, sizeof(inspection_scratch)) {

@@ -1,17 +1,16 @@
-// herring: device memory and events that ranks of a node share, between threads or, by CUDA IPC, between processes.
+// herring: device memory and events that ranks of a node share: between threads, or by CUDA IPC.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_GPU_CUDA_CUDA_PEERS_CUH
 #define HERRING_GPU_CUDA_CUDA_PEERS_CUH
 
 #include "herring/base/config.hpp"
 #include "herring/gpu/cuda/cuda_objects.cuh"
-#include "herring/gpu/peer_access.hpp"
-#include "herring/gpu/shared_device_warning.hpp"
+#include "herring/gpu/node_devices.hpp"
 
 #include <cstring>
 #include <utility>
 
-#include <cuda.h> // types alone: see pointer_attributes
+#include <cuda.h> // types only: see pointer_attributes
 #include <cuda_runtime_api.h>
 
 namespace HERRING_NAMESPACE::gpu {
@@ -24,7 +23,7 @@ struct exported_cuda_memory {
     void* data;
     cudaError_t shareable;
     cudaIpcMemHandle_t handle;
-    std::uint64_t id = 0; ///< of an allocation of the program's
+    std::uint64_t id = 0; ///< number of an allocation of the program
     std::byte* first() const noexcept { return static_cast<std::byte*>(data); }
 };
 struct exported_cuda_event {
@@ -38,7 +37,7 @@ HERRING_SETUP inline exported_cuda_memory exported(cuda_device const& on, cuda_m
         detail::process_mark::mine(), on.bus(), on.number(), own.data(), cudaSuccess, {}};
     detail::current_device const current(on.number());
     if (own.data() != nullptr) result.shareable = cudaIpcGetMemHandle(&result.handle, own.data());
-    if (result.shareable != cudaSuccess) (void)cudaGetLastError(); // ranks in threads do not need the handle
+    if (result.shareable != cudaSuccess) (void)cudaGetLastError(); // threads of a process need no handle
     return result;
 }
 HERRING_SETUP inline exported_cuda_event exported(cuda_device const& on, cuda_event const& own) noexcept {
@@ -51,7 +50,8 @@ HERRING_SETUP inline exported_cuda_event exported(cuda_device const& on, cuda_ev
 
 namespace detail {
 
-/// The driver's question after an address, found at the first call: nothing links the driver. nullptr: it has none.
+/// Returns the driver's function for attributes of an address, or nullptr. It is found at the first call, so
+/// that the program need not link the driver.
 using ask_driver = CUresult(CUDAAPI*)(unsigned, CUpointer_attribute*, void**, CUdeviceptr);
 inline ask_driver pointer_attributes() noexcept {
     static ask_driver const found = [] {
@@ -70,8 +70,8 @@ inline ask_driver pointer_attributes() noexcept {
 
 } // namespace detail
 
-/// The allocation of the program's that a place lies in. Not `shareable`: it was not made by cudaMalloc, or the driver is too old to
-/// say so.
+/// Returns the export of the program's allocation that holds `place`. It is not `shareable` if it is not of
+/// cudaMalloc, or if the driver is too old to tell.
 inline exported_cuda_memory lent(cuda_device const& on, std::byte* place) noexcept {
     exported_cuda_memory result{detail::process_mark::mine(), on.bus(), on.number(), place,
                                 cudaErrorNotSupported,        {}};
@@ -105,7 +105,7 @@ HERRING_SETUP inline void import(cuda_device const& on, cudaError_t result, char
                      "construction", peer));
 }
 
-/// Enables access to that rank's device; throws if there is none.
+/// Enables access to the device of rank `peer`; throws if there is none.
 HERRING_SETUP inline void enable_peer_access(cuda_device const& on, exported_cuda_memory const& of,
                                              int peer) {
     if (std::memcmp(of.bus.text, on.bus().text, sizeof on.bus().text) == 0) return;
@@ -129,7 +129,7 @@ HERRING_SETUP inline void enable_peer_access(cuda_device const& on, exported_cud
 
 } // namespace detail
 
-/// Another rank's memory, as this device sees it: opened by IPC, or the same pointer for ranks of one process.
+/// Memory of another rank, as this device sees it: opened by IPC, or, in one process, the same pointer.
 class imported_cuda_memory {
   public:
     HERRING_SETUP imported_cuda_memory(cuda_device& on, exported_cuda_memory const& of, int peer) : on_(on) {

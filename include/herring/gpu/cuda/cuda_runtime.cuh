@@ -1,4 +1,4 @@
-// herring: the runtime of CUDA devices: stream operations, every call checked.
+// herring: the runtime of CUDA devices, the model of `runtime_policy`; every call is checked.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_GPU_CUDA_CUDA_RUNTIME_CUH
 #define HERRING_GPU_CUDA_CUDA_RUNTIME_CUH
@@ -36,7 +36,7 @@ class cuda_runtime : public cuda_device {
     using imported_memory = imported_cuda_memory;
     using imported_event = imported_cuda_event;
 
-    /// Collective.
+    /// Takes the current device. Collective.
     HERRING_SETUP explicit cuda_runtime(world& ranks) : cuda_device(ranks) {
         int can = 0, orders = 0;
         set_up(cudaDeviceGetAttribute(&can, cudaDevAttrGPUDirectRDMAFlushWritesOptions, number()),
@@ -62,7 +62,7 @@ class cuda_runtime : public cuda_device {
         return here(of) && std::memcmp(of.bus.text, bus().text, sizeof bus().text) == 0;
     }
 
-    // ---- stream operations ------------------------------------------------------------------------------------------
+    // ---- stream operations --------------------------------------------------------------------------------
 
     void record(cuda_event& mark, cudaStream_t in) noexcept {
         checked("cudaEventRecord", [&] { return cudaEventRecord(mark.handle(), in); });
@@ -80,7 +80,7 @@ class cuda_runtime : public cuda_device {
             return false;
         }
         if (cudaPeekAtLastError() == cudaErrorNotReady)
-            (void)cudaGetLastError(); // the program must not find it
+            (void)cudaGetLastError(); // no error: the program must not read it
         return false;
     }
     void to_host(cudaStream_t in, std::byte* to, std::byte const* from, std::size_t bytes) noexcept {
@@ -135,7 +135,7 @@ class cuda_runtime : public cuda_device {
         });
     }
 
-    // ---- graphs -----------------------------------------------------------------------------------------------------
+    // ---- graphs -------------------------------------------------------------------------------------------
 
     void capture(cudaStream_t in) noexcept {
         checked("cudaStreamBeginCapture",
@@ -149,7 +149,7 @@ class cuda_runtime : public cuda_device {
         if (!detail::quietly(result) && failed() == nullptr)
             keep(result, "cudaStreamEndCapture: what was called in the capture cannot be captured");
         if (failed() == nullptr) {
-            into.clear(); // the driver frees it when its last launch is done
+            into.clear(); // the driver frees the graph when its last launch is done
             checked("cudaGraphInstantiate", [&] { return cudaGraphInstantiate(&into.handle_, kept, 0); });
         }
         if (kept != nullptr) detail::quietly(cudaGraphDestroy(kept));
@@ -159,7 +159,7 @@ class cuda_runtime : public cuda_device {
         checked("cudaGraphLaunch", [&] { return cudaGraphLaunch(what.handle_, in); });
     }
 
-    /// Nothing to do on devices that order such writes themselves.
+    /// Does nothing on devices that order such writes themselves.
     void flush() noexcept {
         if (flushes_)
             checked("cudaDeviceFlushGPUDirectRDMAWrites", [] {
@@ -168,7 +168,7 @@ class cuda_runtime : public cuda_device {
             });
     }
 
-    /// `cudaStreamPerThread`, and the default stream where each thread has its own.
+    /// True for `cudaStreamPerThread`, and for the default stream if each thread has its own.
     static bool per_thread(cudaStream_t given) noexcept {
 #if defined(CUDA_API_PER_THREAD_DEFAULT_STREAM)
         if (given == nullptr) return true;

@@ -1,11 +1,10 @@
-// herring: many copies within a device as one kernel: how they are cut into chunks, and one thread's share of a chunk.
+// herring: many copies within a device as one kernel: chunks of copies, and one thread's share of a chunk.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_GPU_KERNEL_BATCHED_COPY_HPP
 #define HERRING_GPU_KERNEL_BATCHED_COPY_HPP
 
 #include "herring/base/config.hpp"
 #include "herring/gpu/kernel/slices.hpp"
-#include "herring/gpu/kernel/vec16.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -14,7 +13,7 @@
 
 namespace HERRING_NAMESPACE::gpu {
 
-/// What a block of threads copies at a time: four 16-byte accesses of each of 512 threads.
+/// Bytes that a block of threads copies at a time: four 16-byte accesses of each of 512 threads.
 inline constexpr std::size_t copy_chunk_bytes = std::size_t{32} << 10;
 
 /// One of many copies within a device.
@@ -34,14 +33,14 @@ struct listed_copy {
     std::size_t end_chunk = 0; ///< chunks of this copy and of all before it in the list
 };
 
-/// Chunks of a copy of `bytes` bytes to `to`; an empty one has none. All but the first begin on a 16-byte
-/// boundary of the target: what is copied byte by byte is the head and the tail of a copy, not of each chunk.
+/// Returns the number of chunks of a copy of `bytes` bytes to `to`. All chunks but the first begin on a
+/// 16-byte boundary of the target, so only head and tail of a copy, not of each chunk, go byte by byte.
 HERRING_HOST_DEVICE inline std::size_t copy_chunks(void const* to, std::size_t bytes) noexcept {
-    if (bytes == 0) return 0; // also where `to` is off a boundary
+    if (bytes == 0) return 0; // the formula gives 1 where `to` is off a boundary
     return (detail::address(to) % access_bytes + bytes + copy_chunk_bytes - 1) / copy_chunk_bytes;
 }
 
-/// Writes the list of these copies. Its first n entries are the list of the first n copies.
+/// Writes the list of `copies`. Its first n entries are the list of the first n copies.
 inline void write_list(listed_copy* list, std::span<copy_item const> copies) noexcept {
     std::size_t chunks = 0;
     for (copy_item const& one : copies) {
@@ -53,10 +52,10 @@ inline void write_list(listed_copy* list, std::span<copy_item const> copies) noe
 
 namespace detail {
 
-// Plain accesses: on an H200 faster by 4 % than those of the k-way sum, which ask the cache not to keep what was read.
+// Plain accesses. On an H200 they are 4 % faster than the streaming ones of the k-way sum.
 HERRING_HOST_DEVICE inline vec16 copied_load(std::byte const* from) noexcept {
 #if defined(__CUDA_ARCH__)
-    return *reinterpret_cast<vec16 const*>(from); // nvcc copies byte by byte what is read by memcpy
+    return *reinterpret_cast<vec16 const*>(from); // nvcc makes byte accesses of a memcpy
 #else
     vec16 word;
     std::memcpy(&word, __builtin_assume_aligned(from, access_bytes), sizeof word);
@@ -71,13 +70,13 @@ HERRING_HOST_DEVICE inline void copied_store(std::byte* to, vec16 const& word) n
 #endif
 }
 
-/// Bytes [shift, shift + 16) of two neighbouring vectors; shift < 16. Little-endian, as devices are.
+/// Returns bytes [shift, shift + 16) of two neighbouring vectors; shift < 16. Little-endian, as devices are.
 HERRING_HOST_DEVICE inline vec16 joined(vec16 const& low, vec16 const& high, unsigned shift) noexcept {
     std::uint32_t const all[8] = {low.words[0],  low.words[1],  low.words[2],  low.words[3],
                                   high.words[0], high.words[1], high.words[2], high.words[3]};
     bool const by_two = (shift & 8u) != 0, by_one = (shift & 4u) != 0;
     unsigned const bits = (shift & 3u) * 8;
-    std::uint32_t pair[6], word[5]; // by selects: an array that is indexed at run time lies in memory
+    std::uint32_t pair[6], word[5]; // selects keep them in registers; a run-time index would not
     HERRING_UNROLL
     for (int i = 0; i < 6; ++i) pair[i] = by_two ? all[i + 2] : all[i];
     HERRING_UNROLL
@@ -95,14 +94,14 @@ HERRING_HOST_DEVICE inline vec16 joined(vec16 const& low, vec16 const& high, uns
     return result;
 }
 
-/// A part of a copy, cut for aligned stores: `head` bytes, `vectors`, and a tail. Head and tail go byte by byte;
-/// where there is a vector, each has fewer than 32 bytes.
+/// A part of a copy, cut for aligned stores: `head` bytes, `vectors`, and a tail. Head and tail go byte by
+/// byte. If there is a vector, each of them has fewer than 32 bytes.
 struct vectors_of_copy {
     std::size_t head = 0;
     std::size_t vectors = 0;
-    unsigned shift = 0; ///< bytes from a 16-byte boundary to the source behind the head
+    unsigned shift = 0; ///< bytes of the source behind a 16-byte boundary, after the head
 
-    /// `begin`, `end`: of the whole copy's source. Where `shift` is not 0, `vectors` + 1 aligned vectors are
+    /// `begin`, `end`: the source of the whole copy. If `shift` is not 0, `vectors` + 1 aligned vectors are
     /// read; all of them lie in [begin, end).
     HERRING_HOST_DEVICE static vectors_of_copy of(std::byte const* to, std::byte const* from,
                                                   std::size_t bytes, std::byte const* begin,
@@ -120,7 +119,7 @@ struct vectors_of_copy {
     }
 };
 
-/// One thread's share of `vectors` vectors, between addresses on 16-byte boundaries.
+/// Copies one thread's share of `vectors` vectors, between addresses on 16-byte boundaries.
 HERRING_HOST_DEVICE inline void copy_aligned(std::byte* to, std::byte const* from, std::size_t vectors,
                                              std::size_t thread, std::size_t threads) noexcept {
     constexpr std::size_t depth = 4; // accesses in flight
@@ -136,12 +135,12 @@ HERRING_HOST_DEVICE inline void copy_aligned(std::byte* to, std::byte const* fro
         copied_store(to + v * access_bytes, copied_load(from + v * access_bytes));
 }
 
-/// The same where the source begins `shift` bytes behind `from`, which is on a boundary; 0 < shift < 16. A stored
-/// vector is made of two neighbours. A thread loads the first, and gets the second by a shuffle from the next
-/// thread of its warp; the warp's last thread loads both.
+/// Does the same for a source that begins `shift` bytes behind `from`, which is on a boundary; 0 < shift <
+/// 16. A stored vector is joined from two neighbours. A thread loads the first and gets the second by a
+/// shuffle from the next thread of its warp; the warp's last thread loads both.
 ///
 /// Cost:    a warp loads 33 vectors for 32; in its last, incomplete round, two for each.
-/// Threads: on a device, all of each warp; `threads` is a multiple of 32, and `thread` counts within the block.
+/// Threads: on a device, all threads of a warp; `threads` is a multiple of 32, and `thread` one of the block.
 HERRING_HOST_DEVICE inline void copy_shifted(std::byte* to, std::byte const* from, unsigned shift,
                                              std::size_t vectors, std::size_t thread,
                                              std::size_t threads) noexcept {
@@ -150,7 +149,7 @@ HERRING_HOST_DEVICE inline void copy_shifted(std::byte* to, std::byte const* fro
     constexpr std::size_t depth = 4; // accesses in flight
     constexpr unsigned warp = 32, all = ~0u;
     bool const last = thread % warp == warp - 1;
-    // All of a warp or none: the condition is that of the warp's last thread.
+    // All threads of a warp or none: the condition is that of the warp's last thread.
     for (; (v | (warp - 1)) + (depth - 1) * threads < vectors; v += depth * threads) {
         vec16 got[depth], behind[depth];
         HERRING_UNROLL
@@ -177,7 +176,7 @@ HERRING_HOST_DEVICE inline void copy_shifted(std::byte* to, std::byte const* fro
                                                    copied_load(from + (v + 1) * access_bytes), shift));
 }
 
-/// One thread's share of a part of a copy, between any addresses. `begin`, `end`: of the whole copy's source.
+/// Copies one thread's share of a part of a copy, between any addresses. `begin`, `end`: the whole source.
 HERRING_HOST_DEVICE inline void copy_part(std::byte* to, std::byte const* from, std::size_t bytes,
                                           std::byte const* begin, std::byte const* end, std::size_t thread,
                                           std::size_t threads) noexcept {
@@ -195,12 +194,11 @@ HERRING_HOST_DEVICE inline void copy_part(std::byte* to, std::byte const* from, 
 
 } // namespace detail
 
-/// One thread's share of chunk `chunk` of `count` copies.
+/// Copies one thread's share of chunk `chunk` of `count` copies.
 ///
-/// Cost:    each byte read and written once, 16 bytes at a time, whatever the addresses; where source and target
-///          are not aligned alike, a warp reads 33 vectors for 32. The copy that has the chunk is found by
-///          bisection.
-/// Threads: on a device, all of a block, with the same chunk; `threads` is a multiple of 32.
+/// Cost:    each byte read and written once, 16 bytes at a time, whatever the addresses; if source and target
+///          are not aligned alike, a warp reads 33 vectors for 32. Bisection finds the copy.
+/// Threads: on a device, all threads of a block, with the same chunk; `threads` is a multiple of 32.
 HERRING_HOST_DEVICE inline void copy_chunk(listed_copy const* list, std::size_t count, std::size_t chunk,
                                            std::size_t thread, std::size_t threads) noexcept {
     std::size_t first = 0, end = count; // the first copy with end_chunk > chunk is in [first, end)

@@ -1,12 +1,10 @@
-// herring: the k-way sum: one kernel thread's share of it; the host can run the same code.
+// herring: the k-way sum of a device: its arguments, and the share of one thread.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_GPU_KERNEL_FOLD_HPP
 #define HERRING_GPU_KERNEL_FOLD_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/gpu/kernel/fold_args.hpp"
 #include "herring/gpu/kernel/slices.hpp"
-#include "herring/gpu/kernel/vec16.hpp"
 #include "herring/model/element.hpp"
 #include "herring/update/update.hpp"
 
@@ -16,6 +14,46 @@
 #include <type_traits>
 
 namespace HERRING_NAMESPACE::gpu {
+
+/// Upper bound on the buffers that one kernel reads, and on those that it writes: one per local rank.
+inline constexpr int most_buffers = 16;
+
+/// Arguments of one k-way sum: target[t][i] = sources[0][i] ∘ sources[1][i] ∘ ..., for i in `where`.
+///
+/// Shape:    sources of elements; targets of elements, rounded once, or of accumulator<Element> if
+///           `in_accumulator`. A target may be a source.
+/// Lifetime: passed to kernels by value.
+struct fold_args {
+    void const* sources[most_buffers] = {};
+    void* targets[most_buffers] = {};
+    int source_count = 0;
+    int target_count = 0;
+    bool in_accumulator = false;
+    int ranks = 0; ///< number of contributions, for `Update::finish`; 0: the result is not finished
+    slices where{};
+};
+
+namespace detail {
+// Returns the canonical quiet NaN for every NaN. Tests bits, because compilers differ in their arithmetic on
+// NaN. No template for floats: nvcc 13.0 crashes on a bit_cast of a dependent type.
+HERRING_HOST_DEVICE inline float canonical(float value) noexcept {
+    bool const none = (__builtin_bit_cast(std::uint32_t, value) & 0x7fff'ffffu) > 0x7f80'0000u;
+    return none ? __builtin_bit_cast(float, std::uint32_t{0x7fc0'0000u}) : value;
+}
+HERRING_HOST_DEVICE inline double canonical(double value) noexcept {
+    bool const none =
+        (__builtin_bit_cast(std::uint64_t, value) & 0x7fff'ffff'ffff'ffffu) > 0x7ff0'0000'0000'0000u;
+    return none ? __builtin_bit_cast(double, std::uint64_t{0x7ff8'0000'0000'0000u}) : value;
+}
+template <class Integer> HERRING_HOST_DEVICE inline Integer canonical(Integer value) noexcept {
+    return value;
+}
+} // namespace detail
+
+/// The result of a sum as it is stored: rounded once, every NaN canonical, as on the host.
+template <class Element> HERRING_HOST_DEVICE inline Element stored(accumulator<Element> value) noexcept {
+    return static_cast<Element>(detail::canonical(value));
+}
 
 namespace detail {
 
@@ -36,9 +74,10 @@ template <class Element> struct lanes {
 
 } // namespace detail
 
-/// One thread's share of slice j of a sum. SourceCount: the number of sources if known at compile time, else 0.
+/// One thread's share of a sum. `SourceCount`: number of sources if known at compile time, else 0. `Wide`:
+/// targets are of accumulators.
 ///
-/// Cost: each source read once, each target written once, 16 bytes at a time where all buffers are aligned alike.
+/// Cost: each source read and each target written once, 16 bytes at a time if all buffers are aligned alike.
 template <class Update, class Element, bool Wide, int SourceCount, class Finish> struct fold_share {
     using number = accumulator<Element>;
     using target = std::conditional_t<Wide, number, Element>;
@@ -50,6 +89,7 @@ template <class Update, class Element, bool Wide, int SourceCount, class Finish>
     fold_args const& work;
     Finish const& finish;
 
+    /// Sums the share of thread `thread` in slice j.
     HERRING_HOST_DEVICE void run(std::size_t j, std::size_t thread, std::size_t threads) const noexcept {
         std::size_t const begin = work.where.begin(j), count = work.where.size(j);
         vector_cut const cut =
@@ -158,7 +198,7 @@ template <class Update> struct finished_by {
     }
 };
 
-/// Calls `run(share)` with the type of share that suits the work. Few types, because each is a kernel.
+/// Calls `run(share)` with the type of share that suits `work`. Few types, because each is a kernel.
 template <class Update, class Element, class Run>
 void choose_share(fold_args const& work, Run&& run) noexcept {
     auto const with = [&]<bool Wide>(auto const& finish, std::bool_constant<Wide>) {
@@ -183,7 +223,7 @@ void choose_share(fold_args const& work, Run&& run) noexcept {
 }
 } // namespace detail
 
-/// The whole sum by one thread of the host: the reference for the kernel.
+/// Sums all slices by one thread of the host: the reference for the kernel.
 template <class Update, class Element> void fold_on_host(fold_args const& work) noexcept {
     detail::choose_share<Update, Element>(work, [&](auto const& share) {
         for (std::size_t j = 0; j < work.where.count(); ++j) share.run(j, 0, 1);

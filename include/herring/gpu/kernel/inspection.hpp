@@ -1,12 +1,10 @@
-// herring: inspection of results: one kernel thread counts infinities and NaNs in its share, and sums the squares.
+// herring: inspection of results on a device: elements that are not finite, and the sum of squares.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_GPU_KERNEL_INSPECTION_HPP
 #define HERRING_GPU_KERNEL_INSPECTION_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/gpu/kernel/inspection_result.hpp"
 #include "herring/gpu/kernel/slices.hpp"
-#include "herring/gpu/kernel/vec16.hpp"
 #include "herring/model/element.hpp"
 
 #include <cstddef>
@@ -15,8 +13,16 @@
 
 namespace HERRING_NAMESPACE::gpu {
 
+/// Findings of inspections.
+struct inspection_result {
+    std::uint64_t not_finite = 0; ///< infinite or NaN
+    double squares = 0;           ///< sum of the squares of all elements; infinite or NaN if an element is
+
+    friend bool operator==(inspection_result const&, inspection_result const&) = default;
+};
+
 namespace detail {
-// Tests the bits (all ones in the exponent), so that the flags of the build do not matter.
+// True if all bits of the exponent are set. A test of bits, whatever the compiler's flags for floats.
 HERRING_HOST_DEVICE inline bool not_finite(bfloat16 value) noexcept {
     return (value.bits & 0x7f80u) == 0x7f80u;
 }
@@ -34,8 +40,8 @@ HERRING_HOST_DEVICE inline bool not_finite(std::int32_t) noexcept { return false
 HERRING_HOST_DEVICE inline bool not_finite(std::int64_t) noexcept { return false; }
 } // namespace detail
 
-/// The findings of one thread in its share of `count` elements. Share and order depend on neither the device nor the
-/// address, which is aligned to 16 bytes.
+/// Returns the findings of one thread in its share of `count` elements. Share and order depend on neither the
+/// device nor the address, which is aligned to 16 bytes.
 ///
 /// Cost: each element read once, 16 bytes at a time; squares in double.
 template <class Element>

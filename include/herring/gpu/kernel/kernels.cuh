@@ -1,4 +1,4 @@
-// herring: the kernels of the k-way sum, of batched copies and of the inspection, and how they are launched.
+// herring: the kernels of the k-way sum, of batched copies and of the inspection, and their launches.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_GPU_KERNEL_KERNELS_CUH
 #define HERRING_GPU_KERNEL_KERNELS_CUH
@@ -19,7 +19,7 @@ namespace HERRING_NAMESPACE::gpu {
 
 inline constexpr int threads_of_block = 512;
 
-/// One k-way sum. Grid: x over the elements of a slice, y over slices.
+/// Kernel of one k-way sum. Grid: x over the elements of a slice, y over slices.
 ///
 /// Cost: each source read and each target written once, 16 bytes at a time; no shared memory.
 template <class Update, class Element, bool Wide, int SourceCount, class Finish>
@@ -31,7 +31,7 @@ __global__ void __launch_bounds__(threads_of_block)
     for (std::size_t j = blockIdx.y; j < work.where.count(); j += gridDim.y) share.run(j, thread, threads);
 }
 
-/// Many copies. Grid: x over chunks, of all copies together.
+/// Kernel of many copies. Grid: x over the chunks of all copies.
 ///
 /// Cost: each byte read and written once, as `copy_chunk` says; no shared memory.
 template <int Threads>
@@ -43,14 +43,13 @@ __global__ void __launch_bounds__(Threads)
 }
 
 namespace detail {
-/// Resident blocks of the kernel per multiprocessor of the current device. Queried once per device.
+/// Returns the kernel's resident blocks per multiprocessor of the current device. Queried once per device.
 template <auto Kernel> std::size_t blocks_at_once() noexcept {
     static std::atomic<int> known[64];
     int device = 0, blocks = 0;
     if (cudaGetDevice(&device) != cudaSuccess) device = 0;
-    std::atomic<int>& kept =
-        known[device %
-              64]; // devices 64 apart share an entry; devices of one process are almost always of one kind
+    // Devices 64 apart share an entry: devices of one process are almost always of one kind.
+    std::atomic<int>& kept = known[device % 64];
     if ((blocks = kept.load(std::memory_order_relaxed)) > 0) return static_cast<std::size_t>(blocks);
     if (cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, Kernel, threads_of_block, 0) != cudaSuccess) {
         (void)cudaGetLastError(); // the launch reports the error
@@ -69,7 +68,7 @@ cudaError_t launch(fold_share<Update, Element, Wide, SourceCount, Finish> const&
     constexpr std::size_t a_block = threads_of_block *
                                     fold_share<Update, Element, Wide, SourceCount, Finish>::lanes *
                                     fold_share<Update, Element, Wide, SourceCount, Finish>::depth;
-    // As many blocks as are resident on the device at once, or fewer for little work.
+    // As many blocks as the device holds at once, or fewer for little work.
     std::size_t const most = blocks_at_once<fold_kernel<Update, Element, Wide, SourceCount, Finish>>() *
                              static_cast<std::size_t>(processors);
     std::size_t const useful = (share.work.where.size(0) + a_block - 1) / a_block;
@@ -91,7 +90,8 @@ cudaError_t fold_on_device(fold_args const& work, cudaStream_t in, int processor
     return result;
 }
 
-/// Loads the kernel of such a sum on the current device, which CUDA may do only when all streams of the device have ended.
+/// Loads the kernel of a sum like `like` on the current device. CUDA may wait for all streams of the device
+/// to do so.
 template <class Update, class Element> void load_fold(fold_args const& like) noexcept {
     detail::choose_share<Update, Element>(
         like, []<bool Wide, int SourceCount, class Finish>(
@@ -100,7 +100,7 @@ template <class Update, class Element> void load_fold(fold_args const& like) noe
         });
 }
 
-/// Enqueues `count` > 0 copies, whose list lies on the device and has `chunks` chunks in all.
+/// Enqueues `count` > 0 copies. Their list lies on the device and has `chunks` chunks in all.
 inline cudaError_t copy_on_device(listed_copy const* list, std::size_t count, std::size_t chunks,
                                   cudaStream_t in, int processors) noexcept {
     if (chunks == 0) return cudaSuccess;
@@ -112,10 +112,10 @@ inline cudaError_t copy_on_device(listed_copy const* list, std::size_t count, st
                             arguments, 0, in);
 }
 
-/// Blocks of an inspection. The same on every device, so that squares are added in the same order.
+/// Blocks of an inspection; the same on every device, so that squares are added in the same order.
 inline constexpr int blocks_of_inspection = 512;
 
-/// Device memory of inspections; zeroed at first.
+/// Device memory of inspections; zeroed before the first.
 struct inspection_scratch {
     inspection_result total;
     inspection_result of_block[blocks_of_inspection];
@@ -144,7 +144,7 @@ __global__ void __launch_bounds__(threads_of_block)
     if (threadIdx.x == 0) of_block[blockIdx.x] = found;
 }
 
-/// Second kernel: one block combines the findings. Counts add up over launches; squares are those of the last launch.
+/// Second kernel: one block combines the findings. Counts add up over launches, squares do not.
 template <int Blocks> __global__ void __launch_bounds__(Blocks) join_kernel(inspection_scratch* all) {
     using reduce = cub::BlockReduce<inspection_result, Blocks>;
     __shared__ typename reduce::TempStorage room;

@@ -1,4 +1,4 @@
-// herring: the index arithmetic of kernels: the elements that a rank sums, and their division into 16-byte accesses.
+// herring: how kernels divide elements: slices of local ranks, and accesses of 16 bytes.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_GPU_KERNEL_SLICES_HPP
 #define HERRING_GPU_KERNEL_SLICES_HPP
@@ -7,13 +7,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 namespace HERRING_NAMESPACE::gpu {
 
 /// Bytes that a thread of a kernel reads or writes at a time.
 inline constexpr std::size_t access_bytes = 16;
 
-/// Every `stride`-th chunk of a range, from chunk `first` on. In elements.
+/// Every `stride`-th chunk of a range, from chunk `first` on. Units: elements.
 struct slices {
     std::size_t offset = 0;   ///< of chunk 0, from the start of the buffers
     std::size_t elements = 0; ///< of all chunks
@@ -49,7 +50,7 @@ struct vector_cut {
 
 /// Cuts a run of `count` elements that starts at `address`, aligned for its elements.
 ///
-/// `fits`: all other buffers of the kernel are aligned where this one is; if not, all elements go one by one.
+/// `fits`: all other buffers of the kernel are `aligned_alike`. If not, all elements go one by one.
 HERRING_HOST_DEVICE constexpr vector_cut cut_for_vectors(std::uintptr_t address, std::size_t count,
                                                          std::size_t element_bytes, bool fits) noexcept {
     if (!fits) return {count, 0};
@@ -59,8 +60,8 @@ HERRING_HOST_DEVICE constexpr vector_cut cut_for_vectors(std::uintptr_t address,
     return {head, (count - head) / (access_bytes / element_bytes)};
 }
 
-/// Whether a second buffer is on a 16-byte boundary wherever the first is, for the same element; they start at `a` and
-/// `b`, and have elements of `a_bytes` and `b_bytes`.
+/// True if two buffers reach a 16-byte boundary at the same element. They start at addresses `a` and `b`,
+/// with elements of `a_bytes` and `b_bytes`.
 HERRING_HOST_DEVICE constexpr bool aligned_alike(std::uintptr_t a, std::size_t a_bytes, std::uintptr_t b,
                                                  std::size_t b_bytes) noexcept {
     std::size_t const over = a % access_bytes;
@@ -69,5 +70,44 @@ HERRING_HOST_DEVICE constexpr bool aligned_alike(std::uintptr_t a, std::size_t a
 }
 
 } // namespace HERRING_NAMESPACE::gpu
+
+#if defined(__CUDA_ARCH__)
+#define HERRING_UNROLL _Pragma("unroll")
+#else
+#define HERRING_UNROLL
+#endif
+
+namespace HERRING_NAMESPACE::gpu::detail {
+
+/// 16 bytes, moved by one access.
+struct alignas(access_bytes) vec16 {
+    std::uint32_t words[4];
+};
+
+HERRING_HOST_DEVICE inline vec16 load_vec16(void const* from) noexcept {
+#if defined(__CUDA_ARCH__)
+    // Streaming load: the data is read once. Not the read-only path: a target may be a source.
+    uint4 const got = __ldcs(static_cast<uint4 const*>(from));
+    return {{got.x, got.y, got.z, got.w}};
+#else
+    vec16 result;
+    std::memcpy(&result, __builtin_assume_aligned(from, access_bytes), sizeof result);
+    return result;
+#endif
+}
+HERRING_HOST_DEVICE inline void store_vec16(void* to, vec16 const& value) noexcept {
+#if defined(__CUDA_ARCH__)
+    __stwb(static_cast<uint4*>(to),
+           make_uint4(value.words[0], value.words[1], value.words[2], value.words[3]));
+#else
+    std::memcpy(__builtin_assume_aligned(to, access_bytes), &value, sizeof value);
+#endif
+}
+
+HERRING_HOST_DEVICE inline std::uintptr_t address(void const* of) noexcept {
+    return reinterpret_cast<std::uintptr_t>(of);
+}
+
+} // namespace HERRING_NAMESPACE::gpu::detail
 
 #endif // HERRING_GPU_KERNEL_SLICES_HPP

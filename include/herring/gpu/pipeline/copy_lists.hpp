@@ -1,4 +1,4 @@
-// herring: lists of copies that a device reads asynchronously: two per bucket, used alternately, so that the host never waits.
+// herring: lists of copies that a device reads asynchronously: two per bucket, so that the host never waits.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_GPU_PIPELINE_COPY_LISTS_HPP
 #define HERRING_GPU_PIPELINE_COPY_LISTS_HPP
@@ -15,20 +15,22 @@
 
 namespace HERRING_NAMESPACE::gpu {
 
-/// Enqueues many copies within a device as one operation, which the device reads from a list when its turn comes. Each part
-/// (a bucket) has two lists. A list that already holds the copies is used again; else one that the device has read is
-/// rewritten. If the device has read neither, copies are enqueued one by one: the host never waits for a stream.
+/// Enqueues many copies within a device as one operation, whose list the device reads when the operation
+/// runs. Each part (a bucket) has two lists. A list that already holds the copies is used again; else one
+/// that the device has read is rewritten. If the device has read neither, copies are enqueued one by one: the
+/// host never waits for a stream.
 ///
-/// Cost:     one comparison if one of the two lists already holds the copies; else one small copy to the device.
+/// Cost:     one comparison if one of the two lists holds the copies; else one small copy to the device.
 /// Memory:   2 lists and 2 events per part.
-/// Threads:  one at a time. Streams that read lists of one object are ordered by the caller.
-/// Lifetime: the destructor waits for the last use of every list, as that of a stream does (see `runtime_policy`).
+/// Threads:  one at a time. The caller orders streams that read lists of one object.
+/// Lifetime: the destructor waits for the last use of every list, as that of a stream does
+///           (`runtime_policy`).
 template <class Runtime> class copy_lists {
   public:
     using stream_handle = typename Runtime::stream_handle;
     struct chosen {
         std::size_t list; ///< 0 or 1, of the part's two lists
-        bool same;        ///< `put` will enqueue the same as the last time with this list
+        bool same;        ///< `put` will enqueue the same copies as the last time with this list
     };
 
     /// `copies`: upper bound for all parts together.
@@ -45,8 +47,8 @@ template <class Runtime> class copy_lists {
         if (!ended) lists_.leave();
     }
 
-    /// Chooses the list that the next `put` of this part reads. `at`: index of the part's first copy among all parts,
-    /// the same in every call; the part's copies end before the next part's first.
+    /// Chooses the list that the next `put` of this part reads. `at`: index of the part's first copy among
+    /// all parts, the same in every call; the part's copies end before the next part's first.
     chosen prepare(std::size_t part, std::size_t at, std::span<copy_item const> items) noexcept {
         which& now = parts_[part];
         now.by_list = items.size() > 1;
@@ -71,7 +73,7 @@ template <class Runtime> class copy_lists {
         }
         for (copy_item const& one : items) device_.copy(in, one);
     }
-    /// To be called after `put`, or its replay.
+    /// Records the use of the part's list: to be called after `put`, or its replay.
     void used(stream_handle in, std::size_t part) noexcept {
         if (!parts_[part].by_list) return;
         device_.record(used_[2 * part + parts_[part].last], in);
@@ -113,8 +115,8 @@ template <class Runtime> class copy_lists {
     herring::detail::fixed_array<copy_item> written_; // the contents of the lists
     herring::detail::fixed_array<which> parts_;
     typename Runtime::batch lists_;
-    std::vector<event> used_; // part p has 2 p and 2 p + 1
-    bool unmarked_ = false;   // a list is in a stream, and its event is not behind it
+    std::vector<event> used_; // part p: events 2 p and 2 p + 1
+    bool unmarked_ = false;   // a stream has a list whose event is not recorded behind it
 };
 
 } // namespace HERRING_NAMESPACE::gpu

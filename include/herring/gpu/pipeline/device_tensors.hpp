@@ -23,11 +23,11 @@
 
 namespace HERRING_NAMESPACE::gpu {
 
-/// The tensor store of `nvlink` and `pcie_staging`; step/host_tensors.hpp is the one for host memory. Every copy is
+/// The tensor store of the GPU pipelines; step/host_tensors.hpp has the store for host memory. Every copy is
 /// enqueued on a stream; the host waits for none.
 ///
-/// Lifetime: refers to the node, the plan and the memory map. Keeps the caller's stream until the call that ends the
-///           step.
+/// Lifetime: refers to the node, the plan and the memory map. Keeps the caller's stream until the call that
+///           ends the step.
 /// Errors:   device errors are kept: `failed()`.
 template <class Element, class Node> class device_tensors {
   public:
@@ -70,19 +70,18 @@ template <class Element, class Node> class device_tensors {
                    "before `wait`";
         return nullptr;
     }
-    /// Orders later `gather`s after the present contents of the stream. The node records it once per bucket, and when
-    /// the stream changes.
+    /// Orders later `gather`s after the present contents of the stream. The node records the stream once per
+    /// bucket, and when the stream changes.
     void order_after(stream given) noexcept {
         if (unrecorded_ && !(given == stream_)) node_.after(stream_);
         stream_ = given;
         unrecorded_ = true;
         if (node_.device().per_thread(given))
-            record_stream(); // in another thread the handle is another stream
+            record_stream(); // in another thread the handle means another stream
     }
     failure const* failed() const noexcept { return node_.failed(); }
 
-    // ---- external tensors of the current step
-    // -------------------------------------------------------------------------
+    // ---- external tensors of the current step -------------------------------------------------------------
 
     void lend(std::size_t i, Element* at) noexcept {
         external_[i] = at;
@@ -94,7 +93,7 @@ template <class Element, class Node> class device_tensors {
         return (is_lent(i) ? external_[i] : tensor(i)) + from;
     }
 
-    /// Loads bucket `label` as execution `number`; returns the address that it will have on the host.
+    /// Loads bucket `label` as execution `number`. Returns the bucket's address on the host.
     std::byte* gather(bucket const& of, std::size_t label, std::uint64_t number) noexcept {
         record_stream();
         node_.pack(static_cast<std::uint32_t>(label), of.first_tensor,
@@ -106,19 +105,19 @@ template <class Element, class Node> class device_tensors {
     void scatter(stream read_in, std::uint64_t released) noexcept {
         node_.results(read_in, released);
         node_.template inspect<Element>(read_in, plan_.elements);
-        // In layout order: the order of calls may change from step to step, and would change the list.
+        // In layout order: the order of calls may change from step to step, and with it the list.
         node_.unpack(read_in, copies(0, plan_.tensors.size(), true));
         node_.taken(read_in);
         for (std::size_t const i : listed_) external_[i] = nullptr;
         listed_.clear();
     }
 
-    // ---- bounce slots ---------------------------------------------------------------------------------------------------
+    // ---- bounce slots -------------------------------------------------------------------------------------
 
     herring::detail::piece_place copy_in(std::size_t slot, std::span<herring::detail::segment const> segments,
                                          std::size_t elements, std::uint64_t number) noexcept {
         record_stream();
-        // An all_reduce's, which reads and writes one segment in place.
+        // Only an all_reduce comes here: one segment, in place.
         auto* at = const_cast<std::byte*>(static_cast<std::byte const*>(segments[0].from));
         lent_[slot] = node_.lend(slot, at);
         if (!lent_[slot]) {
@@ -136,7 +135,7 @@ template <class Element, class Node> class device_tensors {
         node_.copy_out(stream_, {segments[0].to, slot_of(slot), segments[0].elements * sizeof(Element)});
         node_.taken(stream_); // the next piece is copied into this slot only after that
     }
-    /// Collective: no rank has anything open that was lent it of the allocation at this address.
+    /// Has every rank close the allocation at this address. Collective.
     void forget(Element* at) { node_.forget(reinterpret_cast<std::byte*>(at)); }
 
   private:
@@ -147,7 +146,7 @@ template <class Element, class Node> class device_tensors {
     void record_stream() noexcept {
         if (std::exchange(unrecorded_, false)) node_.after(stream_);
     }
-    // The copies between the caller's tensors in [first, end) and the reducer's; `back`: to the caller's.
+    // Returns the copies between callers' tensors [first, end) and the reducer's. `back`: to the caller's.
     std::span<copy_item const> copies(std::size_t first, std::size_t end, bool back) noexcept {
         std::size_t count = 0;
         for (std::size_t i = first; i < end; ++i) {
@@ -164,10 +163,10 @@ template <class Element, class Node> class device_tensors {
     plan const& plan_;
     memory_map const& map_;
     herring::detail::fixed_array<Element*> external_;
-    herring::detail::append_buffer<std::size_t> listed_; // tensors whose external_ is not nullptr
+    herring::detail::append_buffer<std::size_t> listed_; // tensors with an entry in external_
     herring::detail::fixed_array<copy_item> copies_;
-    stream stream_{}; // the caller's, of tensors that are ready and whose bucket has not left, or of a buffer
-    bool unrecorded_ = false;                  // the node has not recorded the stream yet
+    stream stream_{};         // the caller's: of ready tensors whose bucket has not left, or of a buffer
+    bool unrecorded_ = false; // the node has not recorded the stream yet
     bool lent_[memory_map::bounce_slots] = {}; // the piece in this slot lies in the caller's memory
 };
 

@@ -1,4 +1,4 @@
-// herring: the pipeline of `intra_node::nccl`: NCCL sums the tensors of a node, Herring those of several nodes.
+// herring: the pipeline of `intra_node::nccl`: NCCL sums within a node, Herring between nodes.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_GPU_PIPELINE_NCCL_HPP
 #define HERRING_GPU_PIPELINE_NCCL_HPP
@@ -30,7 +30,7 @@
 
 namespace HERRING_NAMESPACE::need {
 
-/// NCCL has the update rule.
+/// The need of a rule that NCCL has.
 struct rule_of_nccl {
     template <class Pack> struct check {
         static constexpr bool value = gpu::reduction_of<typename Pack::update> != gpu::reduction::none;
@@ -46,26 +46,30 @@ struct rule_of_nccl {
 
 namespace HERRING_NAMESPACE::gpu {
 
-/// NCCL sums the tensors of a node's ranks, one rank a device. One node: an all-reduce in place. Several nodes: a
-/// reduce-scatter leaves each rank the sums of its chunks, the transport exchanges them by pinned memory, and an all-gather
-/// takes the results to all ranks of the node.
+/// Sums the tensors of a node's ranks by NCCL, one rank per device. One node: an all-reduce in place. Several
+/// nodes: a reduce-scatter leaves each rank the sums of its chunks, the transport exchanges them through
+/// pinned memory, and an all-gather takes the results to all ranks of the node.
 ///
-/// Shape:    L local ranks → 1 contributor; local rank l handles the chunks k with k mod L = l, so L chunks in a row are one
-///           reduce-scatter. A row that ends early is copied to a buffer of full rows, and back.
-/// Bits:     NCCL's: in no order of ranks, each partial sum rounded to the element type, and with minimum and maximum NCCL's
-///           choice where a NaN is. So they differ from those of other policies, and may from run to run. Averages: on one
-///           node NCCL's, of the node, which is the world; with several nodes NCCL sums and Herring divides.
-/// Cost:     of each rank's link to the others (L−1)/L of a bucket out and in, twice; several nodes: as nvlink over PCIe.
-/// Order:    one communicator and one stream, so that the order of NCCL's calls is that of the device's work. With several
-///           nodes all-gathers follow the network, whose pace differs between ranks: local rank 0 calls as it can, and the
-///           others repeat its order, which it writes into the node's memory. A rank calls when all local ranks have arrived.
-/// Blocks:   the constructor: until NCCL has connected the node's ranks, at most `default_timeout` of the world, 5 minutes at
-///           the most. The destructor: up to 30 s for the work in this rank's queues, and as long again where what it waits for
-///           is the caller's, not NCCL's; up to 2 s for the other ranks' ends. It aborts NCCL where these do not come, and at
-///           once where a rank failed, as the end of the engine does. What is still in use is leaked as with nvlink.
-/// Threads:  `after`, `load` and `results`: the caller's; all others: the one that polls.
-/// Errors:   `unsupported` at construction where two ranks of a node have one device. What NCCL reports: `device`, naming this
-///           rank, the call and NCCL's words; or what the world knows, where a rank is gone.
+/// Shape:    L local ranks → 1 contributor; local rank l handles chunks k ≡ l (mod L), so L chunks in a row
+///           are one reduce-scatter. A row that ends early is copied to a buffer of full rows, and back.
+/// Bits:     NCCL's: in no order of ranks, each partial sum rounded to the element type; NCCL's choice for a
+///           NaN in a minimum or maximum. So they differ from the bits of other policies, and may differ from
+///           run to run. Averages: on one node, which is the world, NCCL divides; with several nodes NCCL
+///           sums and Herring divides.
+/// Cost:     each rank's link to the other ranks: (L−1)/L of a bucket out and in, twice; several nodes: over
+///           PCIe as nvlink.
+/// Order:    one communicator and one stream, so that the device works in the order of NCCL's calls. With
+///           several nodes all-gathers follow the network, whose pace differs between ranks: local rank 0
+///           calls in any order, writes this order into the node's memory, and the other local ranks repeat
+///           it. A rank calls when all local ranks have arrived.
+/// Blocks:   the constructor: until NCCL has connected the node's ranks, at most `default_timeout` of the
+///           world or 5 minutes. The destructor: up to 30 s for the work in this rank's queues, and as long
+///           again if it waits for the caller's work, not NCCL's; up to 2 s for the ends of the other ranks.
+///           It aborts NCCL if these do not come, and at once if a rank failed, as the end of the engine
+///           does. Memory still in use is leaked as with nvlink.
+/// Threads:  `after`, `load` and `results`: the caller's thread; all others: the thread that polls.
+/// Errors:   `unsupported` at construction if two ranks of a node share a device. An error of NCCL: `device`,
+///           naming this rank, the call and NCCL's words; or the failure of the world, if a rank is gone.
 template <class Runtime, class Nccl, peer_sums_tuning Tuning>
 class basic_nccl : public summing_pipeline<Runtime, Tuning.inspect, Tuning.graphs> {
     using base = summing_pipeline<Runtime, Tuning.inspect, Tuning.graphs>;
@@ -96,7 +100,7 @@ class basic_nccl : public summing_pipeline<Runtime, Tuning.inspect, Tuning.graph
     }
     ~basic_nccl() { close(); }
 
-    /// NCCL reduces a caller's memory where it lies: no other rank reaches it.
+    /// NCCL reduces a caller's memory where it lies; no other rank opens it.
     static bool lend(std::size_t, std::byte*) noexcept { return true; }
     static void forget(std::byte*) noexcept {}
 
@@ -105,8 +109,8 @@ class basic_nccl : public summing_pipeline<Runtime, Tuning.inspect, Tuning.graph
         return failing_.load(std::memory_order_acquire) ? &why_ : base::failed();
     }
 
-    /// Whether this rank's chunks of execution e are summed; on one node, whether their all-reduce is enqueued. Called in order
-    /// of e. Enqueues the sums, below execution `arrived`, at which all local ranks have arrived.
+    /// True if this rank's chunks of execution e are summed or, on one node, if their all-reduce is enqueued.
+    /// Called in order of e. Enqueues sums below `arrived` at which all local ranks have arrived.
     template <class Update, class Element, class At>
     bool summed(std::uint64_t e, std::uint64_t arrived, int, At const& at) noexcept {
         if (launched_ == 0 && !alone_) prepare<Element>();
@@ -123,11 +127,11 @@ class basic_nccl : public summing_pipeline<Runtime, Tuning.inspect, Tuning.graph
         if (here)
             region_.awake();
         else if (calling_ == call::none)
-            (void)look(nccl_.state()); // an error of work that is under way
+            (void)look(nccl_.state()); // for an error of work in flight
         return here;
     }
 
-    /// The local rank whose device execution e waits for.
+    /// Returns the local rank whose device execution e waits for.
     int slowest_local_rank(std::uint64_t e) noexcept {
         if (of(local_).loaded.load(std::memory_order_acquire) > e)
             for (int l = 0; l < size_; ++l)
@@ -135,8 +139,8 @@ class basic_nccl : public summing_pipeline<Runtime, Tuning.inspect, Tuning.graph
         return local_;
     }
 
-    /// This rank's chunks of execution e are reduced: has NCCL take them to all ranks of the node. Called in order of e, until it
-    /// is true: the all-gather is enqueued.
+    /// Has NCCL take this rank's chunks of execution e, which are reduced, to all ranks of the node. Called
+    /// in order of e, until it returns true: the all-gather is enqueued.
     template <class Element> bool spread(std::uint64_t e, execution const& x) noexcept {
         if (alone_) return failed() == nullptr;
         if (calling_ == call::none && is_turn_of_spread()) start_spread<Element>(e, x);
@@ -146,12 +150,12 @@ class basic_nccl : public summing_pipeline<Runtime, Tuning.inspect, Tuning.graph
         return failed() == nullptr;
     }
 
-    /// Orders later work in this stream after the results of the first `count` executions, which are released.
+    /// Orders later work in this stream after the results of the first `count` executions; they are released.
     void results(stream_handle stream, std::uint64_t count) noexcept {
         if (count > 0) device_.wait(stream, base::reduced_event(count - 1));
     }
 
-    /// The engine has failed: ends what waits for other ranks on the device.
+    /// Ends the work on the device that waits for other ranks: the engine has failed.
     HERRING_SETUP void give_up() noexcept { nccl_.abort(); }
 
   private:
@@ -162,14 +166,13 @@ class basic_nccl : public summing_pipeline<Runtime, Tuning.inspect, Tuning.graph
 
     enum class call : std::uint8_t { none, sum, spread };
 
-    // Of each rank, in the node's memory; zero at first.
+    // State that a rank shows the others in the node's memory; zero at first.
     struct alignas(64) shared {
-        std::atomic<std::uint64_t>
-            loaded; // executions whose tensors are there, as far as this rank has looked
+        std::atomic<std::uint64_t> loaded;   // executions whose tensors this rank has seen loaded
         std::atomic<std::uint64_t> launched; // executions whose reduce-scatter was called
         std::atomic<std::uint32_t> gone;     // 1: this rank could not join
-        // All-gather e has number e mod slots: executions whose reduce-scatter was called before it. More than e, or it is that of
-        // e − slots: a reduce-scatter is called at most `slots` executions ahead.
+        // Entry e mod slots: executions whose reduce-scatter was called before all-gather e. A value of at
+        // most e is that of e − slots, because a reduce-scatter is called at most `slots` executions ahead.
         std::atomic<std::uint64_t> before[Tuning.slot_count];
     };
 
@@ -177,7 +180,7 @@ class basic_nccl : public summing_pipeline<Runtime, Tuning.inspect, Tuning.graph
         return *reinterpret_cast<shared*>(base::peer(local, base::memory() + shared_at_));
     }
 
-    // ---- the order of NCCL's calls: that of local rank 0 ------------------------------------------------------------
+    // ---- the order of NCCL's calls: that of local rank 0 --------------------------------------------------
 
     std::atomic<std::uint64_t>& sums_before(std::uint64_t e) noexcept {
         return of(0).before[e % Tuning.slot_count];
@@ -193,9 +196,9 @@ class basic_nccl : public summing_pipeline<Runtime, Tuning.inspect, Tuning.graph
                                launched_ > stored_count_);
     }
 
-    // ---- one call after the other -----------------------------------------------------------------------------------
+    // ---- one call after the other -------------------------------------------------------------------------
 
-    // Whether what was called is enqueued.
+    // True if the last call is enqueued.
     bool has_called() noexcept { return look(nccl_.state()) == call_state::done; }
     call_state look(call_state is) noexcept {
         if (is == call_state::failed) keep(nccl_.why());
@@ -203,7 +206,7 @@ class basic_nccl : public summing_pipeline<Runtime, Tuning.inspect, Tuning.graph
     }
     HERRING_SETUP void keep(char const* why) noexcept {
         if (failing_.load(std::memory_order_relaxed)) return;
-        failure const* const of_world = ranks_.failed(); // what NCCL reports is its consequence
+        failure const* const of_world = ranks_.failed(); // the cause of NCCL's error, if it exists
         why_ = of_world != nullptr ? *of_world : nccl_failure("reduce", why);
         failing_.store(true, std::memory_order_release);
     }
@@ -212,14 +215,14 @@ class basic_nccl : public summing_pipeline<Runtime, Tuning.inspect, Tuning.graph
                              {"device ", device_.number(), ": ", why, "; NCCL_DEBUG=WARN says more"});
     }
 
-    /// Rows of L chunks, one of each local rank: in the tensors, or one row that ends early, in `rows_`.
+    /// Rows of L chunks, one per local rank: in the tensors, or one row that ends early, in `rows_`.
     struct row_block {
-        std::byte* at;        // on the device: of the first element
-        std::size_t first;    // element of the bucket
-        std::size_t elements; // without what is missing of the last row
+        std::byte* at;        // address of the first element on the device
+        std::size_t first;    // its index in the bucket
+        std::size_t elements; // without the missing end of the last row
         std::size_t chunk;
         std::size_t rows;   // for NCCL; 0: this rank is alone on its node
-        std::byte* callers; // where a row that was copied lies in the tensors; nullptr: it was not
+        std::byte* callers; // place in the tensors of a row that was copied; nullptr: not copied
     };
     template <class Element, class Each>
     void for_blocks(std::uint64_t e, execution const& x, Each const& each) noexcept {
@@ -237,7 +240,7 @@ class basic_nccl : public summing_pipeline<Runtime, Tuning.inspect, Tuning.graph
             spare += row * sizeof(Element);
         }
     }
-    // Room for a row of each shard, whose last chunk is a cache line longer than its part at most.
+    // Bytes for one row per shard, whose last chunk is at most a cache line longer than its part.
     std::size_t rows_bytes(device_needs const& due) const noexcept {
         return base::whole_lines(due.bucket_bytes) +
                std::size_t{128} * static_cast<std::size_t>(size_) * static_cast<std::size_t>(due.nodes);
@@ -246,7 +249,7 @@ class basic_nccl : public summing_pipeline<Runtime, Tuning.inspect, Tuning.graph
         return {back ? b.callers : b.at, back ? b.at : b.callers, b.elements * element_bytes};
     }
 
-    // Before anything waits for a peer in a stream.
+    // Loads the kernels, before any work in a stream waits for a peer.
     template <class Element> HERRING_SETUP void prepare() noexcept {
         fold_args like;
         like.source_count = 1;
@@ -316,7 +319,7 @@ class basic_nccl : public summing_pipeline<Runtime, Tuning.inspect, Tuning.graph
     template <class Element> std::byte* row_of(row_block const& b, std::size_t r) const noexcept {
         return b.at + r * b.chunk * static_cast<std::size_t>(size_) * sizeof(Element);
     }
-    // Copies this rank's chunks of a block; `widened`: to accumulators.
+    // Copies this rank's chunks of a block. `widened`: to accumulators.
     template <class Element>
     void fold_own(row_block const& b, std::byte const* from, std::byte* to, bool widened) noexcept {
         fold_args work;
@@ -330,9 +333,9 @@ class basic_nccl : public summing_pipeline<Runtime, Tuning.inspect, Tuning.graph
         device_.template fold<herring::update::sum, Element>(work_->handle(), work);
     }
 
-    // ---- the communicator -------------------------------------------------------------------------------------------
+    // ---- the communicator ---------------------------------------------------------------------------------
 
-    // Collective. Returns when NCCL has connected the ranks of each node, or throws on every rank.
+    // Has NCCL connect the ranks of each node, or throws on every rank. Collective.
     HERRING_SETUP void meet() {
         refuse_shared_devices(ranks_.all_gather(nccl_.device()));
         typename Nccl::unique_id mine{};
@@ -356,7 +359,8 @@ class basic_nccl : public summing_pipeline<Runtime, Tuning.inspect, Tuning.graph
             ranks_.rank(), "construction", how, bytes,
             [this](std::span<std::byte const> all) { return ranks_.all_gather(all); });
     }
-    // NCCL would fail, or wait for ever. Of all nodes, so that every rank throws.
+    // Throws if ranks of a node share a device, with which NCCL would fail or wait for ever. Looks at all
+    // nodes, so that every rank throws.
     HERRING_SETUP void refuse_shared_devices(gather_result const& devices) const {
         auto const& map = ranks_.topology();
         auto const device = [&](int rank) { return devices[static_cast<std::size_t>(rank)]; };
@@ -378,7 +382,7 @@ class basic_nccl : public summing_pipeline<Runtime, Tuning.inspect, Tuning.graph
         time_point const deadline = clock::now() + std::min(most, ranks_.default_timeout());
         while (is == call_state::under_way && clock::now() < deadline && ranks_.failed() == nullptr) {
             for (int l = 0; l < size_; ++l)
-                if (of(l).gone.load(std::memory_order_acquire) != 0) return nccl_.abort(); // it says why
+                if (of(l).gone.load(std::memory_order_acquire) != 0) return nccl_.abort(); // rank l throws
             herring::detail::sleep_for(std::chrono::microseconds(100));
             is = nccl_.state();
         }
@@ -394,13 +398,14 @@ class basic_nccl : public summing_pipeline<Runtime, Tuning.inspect, Tuning.graph
         throw error(why);
     }
 
-    // ---- the end ----------------------------------------------------------------------------------------------------
+    // ---- the end ------------------------------------------------------------------------------------------
 
     bool is_well() const noexcept {
         return calling_ == call::none && failed() == nullptr && ranks_.failed() == nullptr;
     }
-    // Waits for this rank's work, then for the other ranks' ends; aborts NCCL where one of these does not come. Before that
-    // it waits for no stream: the caller's may wait for NCCL, and that of loads for the caller's.
+    // Waits for this rank's work, then for the ends of the other ranks; aborts NCCL if one of these does not
+    // come. Waits for no stream before: the caller's may wait for NCCL, and the stream of loads for the
+    // caller's.
     HERRING_SETUP void close() noexcept {
         device_.record(last_, work_->handle());
         bool const ended = wait_until(std::chrono::seconds(30), [&] { return device_.done(last_); });
@@ -424,13 +429,13 @@ class basic_nccl : public summing_pipeline<Runtime, Tuning.inspect, Tuning.graph
         return true;
     }
 
-    std::size_t shared_at_; // offset in the region
+    std::size_t shared_at_; // offset of `shared` in the region
     typename Runtime::memory rows_;
-    Nccl nccl_;                 // no communicator where this rank is alone on its node
-    call calling_ = call::none; // of which the state is not done, or what follows it is not enqueued
+    Nccl nccl_;                 // without a communicator if this rank is alone on its node
+    call calling_ = call::none; // the call that is under way, or whose following work is not enqueued
     std::atomic<bool> failing_{false};
     failure why_{};
-    event last_; // at the end
+    event last_; // behind all work, for `close`
     std::optional<typename Runtime::stream> work_;
 };
 

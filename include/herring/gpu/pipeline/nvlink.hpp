@@ -9,8 +9,7 @@
 #include "herring/control/all_or_none.hpp"
 #include "herring/engine/execution.hpp"
 #include "herring/gpu/pipeline/device_tensors.hpp"
-#include "herring/gpu/pipeline/lent_memory.hpp"
-#include "herring/gpu/pipeline/peer_trial.hpp"
+#include "herring/gpu/pipeline/peer_memory.hpp"
 #include "herring/gpu/pipeline/summing_pipeline.hpp"
 #include "herring/gpu/runtime.hpp"
 #include "herring/intra_node/intra_node.hpp"
@@ -31,33 +30,36 @@
 
 namespace HERRING_NAMESPACE::gpu {
 
-/// Tensors lie on devices with peer access. Local rank l's device reads its chunks from all devices of the node, sums
-/// them in rank order in one kernel, and writes the results to all. With several nodes the kernel writes the sum of
-/// this rank's 1/L to pinned memory, the transport exchanges it, and the results go from there to all devices.
+/// Sums tensors on devices with peer access. Local rank l's device reads its chunks from all devices of the
+/// node, sums them in rank order in one kernel, and writes the results to all devices. With several nodes the
+/// kernel writes the sum of this rank's 1/L to pinned memory, the transport exchanges it, and the results go
+/// from there to all devices.
 ///
-/// Shape:    L local ranks → 1 contributor; local rank l handles the chunks k with k mod L = l; the bits of shared_memory.
-/// Cost:     one node: each device reads (L−1)/L of a bucket from others and writes as much to them. Several nodes:
-///           1/L of a bucket over each rank's PCIe in each direction (twice that to the host for 16-bit types: sums
-///           travel in float), and (L−1)/L to other devices. If the transport takes device memory, only the 1/N of it
-///           that this node serves passes through the host.
-///           A process of P ranks opens P · (L − P) · (unsplit buckets + 4) events of other processes; CUDA refuses
-///           more than about 20 000.
-/// Order:    flags order the host's calls, events order the devices. A rank arrives at e when the event of its
-///           tensors is recorded. A sum waits for these events of all local ranks and, with several nodes, for the
-///           copy out of e − slots, which used the same slot. A rank finishes e when its last write is enqueued and
-///           its event recorded; the caller's stream waits for these events of all local ranks.
-/// Blocks:   no call waits for the device, but `forget`, a call whose piece cannot be opened before something is closed
-///           (see Lends), and the destructor: up to 30 s, or 2 s after a failure, for the work in
-///           this rank's queues and so for the caller's streams on which it depends; then up to 2 s for the node's
-///           other ranks to close this rank's memory. Memory and events still in use then are leaked until the
-///           process ends, with a line on stderr.
-/// Lends:    a call's pieces are read and written where the caller has them: threads of a process use its addresses,
-///           other processes open the allocation, keep it open for calls to come, and close it when its number has
-///           changed, when there are too many (`lent_memory`), or in `forget`. Memory that others cannot reach
-///           (cudaMallocAsync, VMM, managed), or that is not aligned to 16 bytes, is copied to bounce slots and back.
-/// Threads:  `after`, `load`, `lend` and `results`: the caller's; all others: the one that polls.
-/// Errors:   `unsupported` at construction if a device cannot access another, naming the rank, or if what they move
-///           there is lost (`peer_trial`); device errors: `failed()`.
+/// Shape:    L local ranks → 1 contributor; local rank l handles chunks k ≡ l (mod L); the bits of
+///           shared_memory.
+/// Cost:     one node: each device reads (L−1)/L of a bucket from other devices and writes as much to them.
+///           Several nodes: 1/L of a bucket over each rank's PCIe in each direction (twice that to the host
+///           for 16-bit types: sums travel in float), and (L−1)/L to other devices. If the transport takes
+///           device memory, only the 1/N of this share that this node serves passes through the host. A
+///           process of P ranks opens P · (L − P) · (unsplit buckets + 4) events of other processes; CUDA
+///           refuses more than about 20 000.
+/// Order:    flags order the host's calls, events order the devices. A rank arrives at e when the event of
+///           its tensors is recorded. A sum waits for these events of all local ranks and, with several
+///           nodes, for the copy out of e − slots, which used the same slot. A rank finishes e when its last
+///           write is enqueued and its event recorded; the caller's stream waits for all local ranks' events.
+/// Blocks:   three functions wait for the device: `forget`; a call whose piece cannot be opened before an
+///           allocation is closed (see Lends); and the destructor: up to 30 s, or 2 s after a failure, for
+///           the work in this rank's queues and so for the caller's streams on which that work depends; then
+///           up to 2 s for the node's other ranks to close this rank's memory. Memory and events still in use
+///           then are leaked until the process ends, with a line on stderr.
+/// Lends:    pieces of a call are read and written where the caller has them. Threads of a process use its
+///           addresses. Other processes open the allocation, keep it open for later calls, and close it when
+///           its number has changed, when too many are open (`lent_memory`), or in `forget`. Memory that
+///           other processes cannot reach (cudaMallocAsync, VMM, managed), or that is not aligned to 16
+///           bytes, is copied to bounce slots and back.
+/// Threads:  `after`, `load`, `lend` and `results`: the caller's thread; all others: the thread that polls.
+/// Errors:   `unsupported` at construction, naming the rank, if a device cannot access another, or if data
+///           moved between them is lost (`peer_trial`); device errors: `failed()`.
 template <class Runtime, peer_sums_tuning Tuning>
 class basic_nvlink : public summing_pipeline<Runtime, Tuning.inspect, Tuning.graphs> {
     using base = summing_pipeline<Runtime, Tuning.inspect, Tuning.graphs>;
@@ -66,7 +68,7 @@ class basic_nvlink : public summing_pipeline<Runtime, Tuning.inspect, Tuning.gra
     using typename base::stream_handle;
     template <class Element> using tensor_store = device_tensors<Element, basic_nvlink>;
     static constexpr char const* name = "nvlink";
-    /// On one node, one chunk per rank: one kernel sums it.
+    /// On one node each rank has one chunk, which one kernel sums.
     static constexpr intra_node_facts facts{.device_memory = true,
                                             .host_staging = true,
                                             .sums_on_device = true,
@@ -88,7 +90,8 @@ class basic_nvlink : public summing_pipeline<Runtime, Tuning.inspect, Tuning.gra
     }
     ~basic_nvlink() { close(); }
 
-    /// Shows local ranks where the piece in this bounce slot lies: at `from`, or in the slot, to which it is then copied.
+    /// Shows local ranks the place of the piece with this bounce slot: at `from` (true), or in the slot, to
+    /// which the caller then copies it (false).
     bool lend(std::size_t slot, std::byte* from) noexcept {
         offer<Runtime> mine{device_.lent(from), from, false};
         mine.lent = reinterpret_cast<std::uintptr_t>(from) % access_bytes == 0 &&
@@ -96,8 +99,10 @@ class basic_nvlink : public summing_pipeline<Runtime, Tuning.inspect, Tuning.gra
         std::memcpy(static_cast<void*>(base::memory() + offer_at(slot)), &mine, sizeof mine);
         return mine.lent;
     }
-    /// Collective: when it returns, no local rank has the allocation at this address open any more, and it can be freed. It waits
-    /// for the device, at most half of `default_timeout`, so that the others still wait for this rank.
+    /// Closes the allocation at this address on all local ranks, so that it can be freed. Collective.
+    ///
+    /// Blocks:   until the device has done earlier calls, at most half of `default_timeout`, so that the
+    ///           other ranks still wait for this rank.
     HERRING_SETUP void forget(std::byte* from) {
         std::byte* const first = device_.lent(from).first();
         gather_result const all = ranks_.all_gather(std::as_bytes(std::span(&first, 1)));
@@ -124,8 +129,8 @@ class basic_nvlink : public summing_pipeline<Runtime, Tuning.inspect, Tuning.gra
         });
     }
 
-    /// Whether this rank's chunks of execution e are summed; on one node, whether their kernel is enqueued. Called in
-    /// order of e. Enqueues the sums, below execution `arrived`, at which all local ranks have arrived.
+    /// True if this rank's chunks of execution e are summed or, on one node, if their kernel is enqueued.
+    /// Called in order of e. Enqueues sums below `arrived` at which all local ranks have arrived.
     template <class Update, class Element, class At>
     bool summed(std::uint64_t e, std::uint64_t arrived, int ranks, At const& at) noexcept {
         if (launched_ == 0) prepare<Update, Element>(ranks);
@@ -142,7 +147,7 @@ class basic_nvlink : public summing_pipeline<Runtime, Tuning.inspect, Tuning.gra
         return here;
     }
 
-    /// The local rank whose device execution e waits for.
+    /// Returns the local rank whose device execution e waits for.
     int slowest_local_rank(std::uint64_t e) noexcept {
         if (device_.done(base::packed_event(e)))
             for (neighbour& n : others_)
@@ -150,8 +155,8 @@ class basic_nvlink : public summing_pipeline<Runtime, Tuning.inspect, Tuning.gra
         return local_;
     }
 
-    /// This rank's chunks of execution e are reduced, or on one node their kernel is enqueued: writes them to all
-    /// devices. Called in order of e. False: the device failed.
+    /// Writes this rank's chunks of execution e, which are reduced, to all devices; on one node the kernel of
+    /// the sums does that. Called in order of e. False: the device failed.
     template <class Element> bool spread(std::uint64_t e, execution const& x) noexcept {
         if (alone_) return device_.failed() == nullptr;
         if (is_left()) return false;
@@ -170,7 +175,7 @@ class basic_nvlink : public summing_pipeline<Runtime, Tuning.inspect, Tuning.gra
         return device_.failed() == nullptr;
     }
 
-    /// Orders later work in this stream after the results of the first `count` executions, which are released.
+    /// Orders later work in this stream after the results of the first `count` executions; they are released.
     void results(stream_handle stream, std::uint64_t count) noexcept {
         if (count == 0) return;
         device_.wait(stream, base::reduced_event(count - 1));
@@ -187,51 +192,51 @@ class basic_nvlink : public summing_pipeline<Runtime, Tuning.inspect, Tuning.gra
     struct neighbour {
         int local;
         typename Runtime::imported_memory tensors;
-        std::vector<typename Runtime::imported_event> reduced, packed; // indexed as this rank's own
+        std::vector<typename Runtime::imported_event> reduced, packed; // indices of this rank's events
     };
 
     static std::size_t at(int local) noexcept { return static_cast<std::size_t>(local); }
     static std::size_t closed_at(std::size_t bytes) noexcept { return base::whole_lines(bytes); }
-    // Of each bounce slot: where its piece lies.
+    // One offer per bounce slot lies behind the flag.
     static std::size_t offers_at(std::size_t bytes) noexcept { return closed_at(bytes) + 64; }
     static constexpr std::size_t offer_stride = (sizeof(offer<Runtime>) + 63) / 64 * 64;
     std::size_t offer_at(std::size_t slot) const noexcept { return closed_at_ + 64 + slot * offer_stride; }
 
-    // Whether a local rank may have freed its memory, though it had arrived: by an error, its own call ended before this rank's.
+    // True if a local rank may have freed its memory after it had arrived, by an error in its call.
     bool is_left() noexcept {
         bool left = ranks_.failed() != nullptr;
         for (int l = 0; l < size_; ++l) left = left || closed(l).load(std::memory_order_acquire) != 0;
         return left;
     }
-    // Finds out where the local ranks have the piece of a call that is execution e; false: ask again.
+    // Finds the places of local ranks' pieces, if execution e is a piece of a call; false: ask again.
     bool see(std::uint64_t e) noexcept {
         int const slot = base::job_of(e).slot;
         for (int l = 0; slot >= 0 && l < size_; ++l) {
             std::byte*& place = seen_[at(slot) * at(size_) + at(l)];
             place = l == local_ ? base::job_of(e).at : bases_[at(l)] + base::job_of(e).offset;
             if (l == local_) continue;
-            offer<Runtime> theirs;
-            std::memcpy(static_cast<void*>(&theirs), base::peer(l, base::memory() + offer_at(at(slot))),
-                        sizeof theirs);
-            if (!theirs.lent) continue;
-            place = lent_[at(l)].see(device_, theirs, ranks_.topology().rank_of(ranks_.node(), l), e,
+            offer<Runtime> shown;
+            std::memcpy(static_cast<void*>(&shown), base::peer(l, base::memory() + offer_at(at(slot))),
+                        sizeof shown);
+            if (!shown.lent) continue;
+            place = lent_[at(l)].see(device_, shown, ranks_.topology().rank_of(ranks_.node(), l), e,
                                      [this] { return is_quiet(); });
             if (place == nullptr) return false;
         }
         return true;
     }
-    // Whether all that was enqueued and reads or writes other ranks' memory is done.
+    // True if all enqueued work that reads or writes other ranks' memory is done.
     bool is_quiet() noexcept {
         return launched_ == 0 ||
                ((alone_ || stored_count_ == launched_) && device_.done(base::reduced_event(launched_ - 1)));
     }
-    // The elements of execution e of local rank l, as this device sees them.
+    // Returns the address of local rank l's elements of execution e for this device.
     std::byte* place_of_rank(std::uint64_t e, int l) const noexcept {
         auto const& what = base::job_of(e);
         return what.slot < 0 ? bases_[at(l)] + what.offset : seen_[at(what.slot) * at(size_) + at(l)];
     }
 
-    // Before anything waits for a peer in a stream.
+    // Loads the kernels, before any work in a stream waits for a peer.
     template <class Update, class Element> HERRING_SETUP void prepare(int ranks) noexcept {
         fold_args like;
         like.source_count = size_;
@@ -270,7 +275,7 @@ class basic_nvlink : public summing_pipeline<Runtime, Tuning.inspect, Tuning.gra
         device_.record(alone_ ? base::reduced_event(e) : base::summed_event(e), queue);
     }
 
-    // Writes this rank's chunks of a shard to the tensors of all local ranks.
+    // Returns a sum, without sources, that writes this rank's chunks of a shard to all local ranks' tensors.
     fold_args to_all(std::uint64_t e, shard const& of) const noexcept {
         fold_args work;
         for (int l = 0; l < size_; ++l) work.targets[l] = place_of_rank(e, l);
@@ -280,13 +285,12 @@ class basic_nvlink : public summing_pipeline<Runtime, Tuning.inspect, Tuning.gra
         return work;
     }
 
-    // ---- other local ranks ------------------------------------------------------------------------------------------
+    // ---- other local ranks --------------------------------------------------------------------------------
 
     using memory_export = typename Runtime::export_of_memory;
     using event_export = typename Runtime::export_of_event;
 
-    // Collective. Returns when every rank has opened the others' exports and tried them, or throws on every rank if one
-    // could not.
+    // Opens the other ranks' exports and tries them. Throws on every rank if one rank fails. Collective.
     HERRING_SETUP void meet() {
         std::vector<std::byte> mine;
         put(mine, device_.exported(base::owned_tensors()));
@@ -306,7 +310,7 @@ class basic_nvlink : public summing_pipeline<Runtime, Tuning.inspect, Tuning.gra
             throw;
         }
     }
-    // Runs the step on every rank; throws on every rank if it failed on one.
+    // Runs the step on every rank; throws on every rank if it failed on one rank.
     template <class Step> HERRING_SETUP void together(char const* operation, Step&& step) {
         (void)herring::detail::all_or_none(
             ranks_.rank(), operation, herring::detail::failure_of(ranks_.rank(), operation, step), {},
@@ -358,7 +362,7 @@ class basic_nvlink : public summing_pipeline<Runtime, Tuning.inspect, Tuning.gra
         return value;
     }
 
-    // ---- the end ----------------------------------------------------------------------------------------------------
+    // ---- the end ------------------------------------------------------------------------------------------
 
     static constexpr std::chrono::seconds close_timeout{2};
 
@@ -366,15 +370,15 @@ class basic_nvlink : public summing_pipeline<Runtime, Tuning.inspect, Tuning.gra
         return *reinterpret_cast<std::atomic<std::uint32_t>*>(base::peer(local, base::memory() + closed_at_));
     }
 
-    // Ends this rank's queues, closes the others' memory, and waits until they have closed this rank's: memory that
-    // is open in another process must not be freed.
+    // Ends this rank's queues, closes other ranks' memory, and waits until they have closed this rank's
+    // memory: memory that is open in another process must not be freed.
     HERRING_SETUP void close() noexcept {
         base::end_loading();
         work_.reset();
         out_.reset();
         others_.clear();
         lent_ = {};
-        if (!device_.stuck()) // otherwise its queues may still access the others' memory
+        if (!device_.stuck()) // else its queues may still access other ranks' memory
             closed(local_).store(1, std::memory_order_release);
         base::wake();
         time_point const deadline = clock::now() + close_timeout;
@@ -398,14 +402,13 @@ class basic_nvlink : public summing_pipeline<Runtime, Tuning.inspect, Tuning.gra
         for (event& e : base::packed_events()) e.leave();
     }
 
-    std::size_t closed_at_; // offset of a flag in the region: this rank has closed the others' memory
+    std::size_t closed_at_; // offset in the region of a flag: this rank has closed other ranks' memory
     typename base::graph_caches sums_, spreads_;
     std::optional<typename Runtime::stream> work_, out_;
     std::vector<neighbour> others_;
-    herring::detail::fixed_array<std::byte*> bases_; // local rank → its tensors, as this device sees them
+    herring::detail::fixed_array<std::byte*> bases_; // local rank → its tensors, for this device
     herring::detail::fixed_array<std::byte*> seen_;  // bounce slot, local rank → its piece of a call
-    herring::detail::fixed_array<lent_memory<Runtime>>
-        lent_;               // local rank → what is open of its callers' memory
+    herring::detail::fixed_array<lent_memory<Runtime>> lent_; // local rank → its open allocations
     bool one_device_ = true; // local ranks are threads of a process, on one device: each reaches all memory
 };
 

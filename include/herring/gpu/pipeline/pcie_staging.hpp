@@ -20,20 +20,22 @@
 
 namespace HERRING_NAMESPACE::gpu {
 
-/// Tensors lie on devices; buckets are copied to pinned memory that the node shares, summed by the host, and copied
-/// back. Needs no peer access between devices.
+/// Sums tensors of devices on the host: buckets are copied to pinned memory that the node shares, summed
+/// there, and copied back. Needs no peer access between devices.
 ///
 /// Shape:    L local ranks → 1 contributor, as with shared_memory, and the same bits.
-/// Cost:     a bucket's bytes over PCIe in each direction; `slot_count` times the largest bucket of pinned memory, which is
-///           32 MiB where buckets are cut to 4 MiB.
-/// Order:    execution e uses slot e mod slots. The copy in waits, on the device, for the tensors (an event of the
-///           caller's stream) and for the copy out of e − slots, which is enqueued already. A rank arrives at e when
-///           the host sees that its copy in is done; the copy out follows when all local ranks have finished e. On one
-///           node `sum_threads` threads sum this rank's chunks in between, and the copies of other executions go on.
-/// Blocks:   only the destructor waits: up to 30 s, or 2 s after a failure, for the work in this rank's queues and so
-///           for the caller's streams on which it depends. Memory still in use then is leaked until the process ends,
-///           with a line on stderr.
-/// Threads:  `after`, `load` and `results`: the caller's; all others: the one that polls. Those that sum touch slots only.
+/// Cost:     a bucket's bytes over PCIe in each direction. Pinned memory: `slot_count` times the largest
+///           bucket, 32 MiB where buckets are cut to 4 MiB.
+/// Order:    execution e uses slot e mod slots. The copy in waits, on the device, for the tensors (an event
+///           of the caller's stream) and for the copy out of e − slots, which is enqueued already. A rank
+///           arrives at e when the host sees that its copy in is done; the copy out follows when all local
+///           ranks have finished e. On one node `sum_threads` threads sum this rank's chunks in between, and
+///           the copies of other executions go on.
+/// Blocks:   only the destructor waits: up to 30 s, or 2 s after a failure, for the work in this rank's
+///           queues and so for the caller's streams on which that work depends. Memory still in use then is
+///           leaked until the process ends, with a line on stderr.
+/// Threads:  `after`, `load` and `results`: the caller's thread; all others: the thread that polls. Summing
+///           threads touch slots only.
 /// Errors:   device errors are kept, `failed()`; they end the engine.
 template <class Runtime, staging_tuning Tuning>
 class basic_pcie_staging : public pipeline<Runtime, Tuning.inspect, Tuning.graphs> {
@@ -62,17 +64,17 @@ class basic_pcie_staging : public pipeline<Runtime, Tuning.inspect, Tuning.graph
         for (std::size_t i = 0; i < Tuning.slot_count; ++i) loaded_.emplace_back(device_, false);
     }
 
-    /// Pieces of calls are copied to the host and back where they lie, in whatever memory the device reaches.
+    /// Pieces of calls are copied to the host and back from any memory that the device reaches.
     static constexpr bool lend(std::size_t, std::byte*) noexcept { return true; }
     static void forget(std::byte*) noexcept {}
 
-    /// Starts the threads that sum, for executions of this rule and type. At construction.
+    /// Starts the summing threads, for executions of this rule and type. At construction.
     template <class Update, class Element> HERRING_SETUP void start_sums() {
         sums_.template start<Update, Element>();
     }
 
-    /// Whether execution e has arrived on the host. Called in order of e. Starts the copies in of the executions
-    /// below `submitted`.
+    /// True if execution e has arrived on the host. Called in order of e. Starts the copies in of the
+    /// executions below `submitted`.
     bool loaded(std::uint64_t e, std::uint64_t submitted) noexcept {
         for (; started_ < submitted && started_ < stored_count_ + Tuning.slot_count; ++started_)
             start(started_);
@@ -82,8 +84,9 @@ class basic_pcie_staging : public pipeline<Runtime, Tuning.inspect, Tuning.graph
         return here;
     }
 
-    /// Whether the summing threads have nothing to do with execution e any more: `device_sum` says whether they have summed it.
-    /// Called in order of e. Hands over executions below `arrived`, at which this rank has arrived.
+    /// True if the summing threads are done with execution e: they have summed it, and `device_sum` is set,
+    /// or the engine sums it. Called in order of e. Hands over executions below `arrived`: this rank has
+    /// arrived.
     template <class At> bool summed(std::uint64_t e, std::uint64_t arrived, At const& at) noexcept {
         for (; handed_ < arrived && base::first_not_arrived(handed_) < 0; ++handed_)
             if (sums_.take(at(handed_))) sums_.hand_over(at(handed_));
@@ -93,10 +96,10 @@ class basic_pcie_staging : public pipeline<Runtime, Tuning.inspect, Tuning.graph
         x.device_sum = x.own;
         return true;
     }
-    /// Whether the threads have execution e, the next one that `summed` is asked of.
+    /// True if the threads have execution e, the next argument of `summed`.
     bool is_summing(std::uint64_t e) const noexcept { return e < handed_; }
 
-    /// Copies the result of execution e back, which all local ranks have finished. Called in order of e.
+    /// Copies the result of execution e back; all local ranks have finished e. Called in order of e.
     void store(std::uint64_t e) noexcept {
         auto const& what = base::job_of(e);
         device_.to_device(out_.handle(), what.at, region_.slot(e), what.bytes);
@@ -104,12 +107,12 @@ class basic_pcie_staging : public pipeline<Runtime, Tuning.inspect, Tuning.graph
         stored_count_ = e + 1;
     }
 
-    /// For a trace: copies to the host that are enqueued, and whether the copy out of an execution is done, or a later one
-    /// that has its event now.
+    /// For a trace: the number of copies to the host that are enqueued; true if the copy out of an execution
+    /// is done, or the copy out of a later one that uses the same event.
     std::uint64_t copies_begun() const noexcept { return started_; }
     bool stored(std::uint64_t e) noexcept { return device_.done(base::reduced_event(e)); }
 
-    /// Orders later work in this stream after the results of the first `count` executions, which are released.
+    /// Orders later work in this stream after the results of the first `count` executions; they are released.
     void results(stream_handle stream, std::uint64_t count) noexcept {
         if (count > 0) device_.wait(stream, base::reduced_event(count - 1));
     }
@@ -147,7 +150,7 @@ class basic_pcie_staging : public pipeline<Runtime, Tuning.inspect, Tuning.graph
     std::uint64_t started_ = 0;      // executions whose copy in is enqueued
     std::uint64_t stored_count_ = 0; // executions whose copy out is enqueued
     std::uint64_t handed_ = 0;       // executions that the summing threads have, if they take them
-    summing_threads sums_;           // the first to go
+    summing_threads sums_;           // last member: ends first
 };
 
 } // namespace HERRING_NAMESPACE::gpu

@@ -1,4 +1,4 @@
-// herring: the base of the pipelines of `nvlink` and `pcie_staging`: a rank's tensors on its device, and how buckets are loaded.
+// herring: the base of the GPU pipelines: a rank's device, tensors, slots and streams, and replayed work.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_GPU_PIPELINE_PIPELINE_HPP
 #define HERRING_GPU_PIPELINE_PIPELINE_HPP
@@ -8,7 +8,6 @@
 #include "herring/base/fixed_array.hpp"
 #include "herring/engine/device_memory.hpp"
 #include "herring/gpu/pipeline/copy_lists.hpp"
-#include "herring/gpu/pipeline/graph_cache.hpp"
 #include "herring/gpu/pipeline/region.hpp"
 #include "herring/gpu/runtime.hpp"
 #include "herring/intra_node/intra_node.hpp"
@@ -24,12 +23,46 @@
 
 namespace HERRING_NAMESPACE::gpu {
 
-/// The base of both pipelines: the device, tensors, packing, the node's flags and slots, loads, and the inspection of
-/// results. The derived pipeline sums a bucket once it is loaded.
+/// One piece of work that is the same in every step. The first time it is enqueued, because libraries may not
+/// be initialised during a capture; the second time it is captured in a graph, which is replayed from then
+/// on.
 ///
-/// Params:   `Inspects`: `inspect` reads results. `Graphs`: work that is the same in every step is captured and
-///           replayed.
-/// Threads:  `after`, `pack`, `load`, `unpack`, `taken`: the caller's; all others: the one that polls.
+/// Cost:     one launch per replay, whatever the graph holds; some KiB of the driver's device memory per
+///           kernel.
+/// Lifetime: the streams that replayed the graph end before the graph does.
+/// Errors:   those of the runtime: `failed()` names what cannot be captured.
+template <class Runtime> class graph_cache {
+  public:
+    /// Enqueues on `in` the work that `enqueue()` enqueues. `same`: the work is the same as the last time.
+    /// Returns true if this was a replay.
+    template <class Enqueue>
+    bool run(Runtime& device, typename Runtime::stream_handle in, bool same,
+             Enqueue const& enqueue) noexcept {
+        if (!same || state_ == never) {
+            state_ = seen;
+            enqueue();
+            return false;
+        }
+        if (state_ == seen) {
+            device.capture(in);
+            enqueue();
+            if (!device.captured(in, graph_)) return false;
+            state_ = captured;
+        }
+        device.replay(in, graph_);
+        return true;
+    }
+
+  private:
+    enum { never, seen, captured } state_ = never;
+    typename Runtime::graph graph_;
+};
+
+/// The base of the pipelines: the device, tensors, packing, the node's flags and slots, loads, and the
+/// inspection of results. The derived pipeline sums a bucket once it is loaded.
+///
+/// Params:   `Inspects`: `inspect` reads results. `Graphs`: work that is the same in every step is replayed.
+/// Threads:  `after`, `pack`, `load`, `unpack`, `taken`: the caller's; all others: the thread that polls.
 template <class Runtime, bool Inspects, bool Graphs> class pipeline {
   public:
     using axis = axes::intra_node;
@@ -39,7 +72,7 @@ template <class Runtime, bool Inspects, bool Graphs> class pipeline {
     pipeline(pipeline const&) = delete;
     pipeline& operator=(pipeline const&) = delete;
 
-    // ---- the node, as in shared_memory ------------------------------------------------------------------------------
+    // ---- the node, as in shared_memory --------------------------------------------------------------------
 
     std::byte* memory() noexcept { return region_.flags().memory(); }
     std::byte* peer(int local, std::byte* own) noexcept { return region_.flags().peer(local, own); }
@@ -52,9 +85,9 @@ template <class Runtime, bool Inspects, bool Graphs> class pipeline {
     void sleep(std::uint32_t heard, time_point until) noexcept { region_.flags().sleep(heard, until); }
     void wake() noexcept { region_.flags().wake(); }
 
-    // ---- the device ------------------------------------------------------------------------------------------------
+    // ---- the device ---------------------------------------------------------------------------------------
 
-    /// Size of this rank's host memory, which begins at `memory()`.
+    /// Bytes of this rank's host memory, which begins at `memory()`.
     std::size_t memory_bytes() const noexcept { return region_.bytes(); }
     runtime& device() noexcept { return device_; }
     /// This rank's tensors.
@@ -69,8 +102,8 @@ template <class Runtime, bool Inspects, bool Graphs> class pipeline {
         device_.wait(pack_stream_->handle(), caller_event_);
     }
 
-    /// Enqueues copies into this rank's tensors, for this bucket, after the streams that were given to `after`. `at`:
-    /// index of the bucket's first tensor.
+    /// Enqueues copies into this rank's tensors, for this bucket, after the streams that were given to
+    /// `after`. `at`: index of the bucket's first tensor.
     void pack(std::uint32_t bucket, std::size_t at, std::span<copy_item const> items) noexcept {
         if (items.empty()) return;
         stream_handle const queue = pack_stream_->handle();
@@ -79,7 +112,7 @@ template <class Runtime, bool Inspects, bool Graphs> class pipeline {
                [&] { packing_.put(queue, bucket, at, items); });
         packing_.used(queue, bucket);
     }
-    /// The present contents of the stream are the last to read results in a bounce slot: orders later loads after them.
+    /// Orders later loads after the present contents of the stream, which read results in a bounce slot last.
     void taken(stream_handle stream) noexcept {
         device_.record(consumed_event_, stream);
         device_.wait(pack_stream_->handle(), consumed_event_);
@@ -91,33 +124,35 @@ template <class Runtime, bool Inspects, bool Graphs> class pipeline {
         unpacking_.put(stream, 0, 0, items);
         unpacking_.used(stream, 0);
     }
-    /// One copy within the device: before the next load, or in the caller's stream.
+    /// Enqueues one copy within the device: before the next load, or in the caller's stream.
     void copy_in(copy_item const& what) noexcept { device_.copy(pack_stream_->handle(), what); }
     void copy_out(stream_handle stream, copy_item const& what) noexcept { device_.copy(stream, what); }
 
-    /// Makes this range of the tensors execution e, the next one. `with_last`: it belongs to the previous execution's
-    /// load. Returns the address of its elements, and then of its result, on the host.
+    /// Loads this range of the tensors as execution e, the next one. `with_last`: the range belongs to the
+    /// previous execution's load. Returns the address on the host of the elements, and later of the result.
     std::byte* load(std::uint64_t e, std::uint32_t bucket, std::size_t offset, std::size_t bytes,
                     bool with_last = false) noexcept {
         return load({tensors() + offset, offset, bytes, bucket, !with_last}, e);
     }
-    /// Makes the piece of a call in bounce slot `slot`, which is at `offset`, execution e. `at`: where its elements lie.
+    /// Loads the piece of a call in bounce slot `slot`, which is at `offset`, as execution e. `at`: address
+    /// of the piece's elements.
     std::byte* load_piece(std::uint64_t e, std::size_t slot, std::byte* at, std::size_t offset,
                           std::size_t bytes) noexcept {
         return load({at, offset, bytes, no_bucket, true, static_cast<int>(slot)}, e);
     }
 
-    /// Enqueues the inspection of the first `elements` of this rank's tensors, after `results`, if the tuning has it.
+    /// Enqueues the inspection of the first `elements` of this rank's tensors, after `results`, if tuned so.
     template <class Element> void inspect(stream_handle stream, std::size_t elements) noexcept {
         if constexpr (Inspects)
             device_.inspect(stream, reinterpret_cast<Element const*>(tensors()), elements, *counter_);
     }
-    /// Number of results that were infinite or NaN, in all steps whose streams have passed `wait`. 0 without `inspect`.
+    /// Returns the number of results that were infinite or NaN, in all steps whose streams have passed
+    /// `wait`. 0 without `inspect`.
     std::uint64_t not_finite() const noexcept { return counter_ ? counter_->value().not_finite : 0; }
-    /// Squared norm of the results of the last such step. The same bits on every rank with the same kind of device,
-    /// and in every run. 0 without `inspect`.
+    /// Returns the squared norm of the results of the last such step: the same bits on every rank with the
+    /// same kind of device, and in every run. 0 without `inspect`.
     double squared_norm() const noexcept { return counter_ ? counter_->value().squares : 0; }
-    /// Number of graph launches. 0 without `graphs`.
+    /// Returns the number of graph launches. 0 without `graphs`.
     std::uint64_t replays() const noexcept { return replays_.load(std::memory_order_relaxed); }
 
   protected:
@@ -128,12 +163,13 @@ template <class Runtime, bool Inspects, bool Graphs> class pipeline {
         std::size_t offset = 0;  // of the range in every rank's device memory
         std::size_t bytes = 0;
         std::uint32_t bucket = 0;
-        bool first = false; // of the executions of one load: it waits for the load, and the others follow it
-        int slot = -1;      // of a call's piece: a rank may have lent its own memory for it
+        bool first = false;   // the first execution of a load: waits for the load, the others follow
+        int slot = -1;        // bounce slot of a call's piece, for which a rank may lend memory; −1: none
         std::size_t load = 0; // index of the load's event
     };
 
-    /// The region has `bytes` that local ranks read, then slots. `shared`: other ranks wait for this rank's events.
+    /// `bytes`: of the region before its slots, for local ranks. `shared`: other ranks wait for this rank's
+    /// events.
     HERRING_SETUP pipeline(world& ranks, device_needs const& needs, std::size_t bytes, std::size_t slot_bytes,
                            std::size_t slots, bool shared)
         : device_(ranks), tensor_bytes_(needs.tensor_bytes), tensors_(device_, needs.tensor_bytes),
@@ -149,15 +185,15 @@ template <class Runtime, bool Inspects, bool Graphs> class pipeline {
     ~pipeline() = default;
 
     job const& job_of(std::uint64_t e) const noexcept { return jobs_[e % jobs_.size()]; }
-    /// Recorded when execution e is packed.
+    /// The event that is recorded when execution e is packed.
     event& packed_event(std::uint64_t e) noexcept { return packed_events_[job_of(e).load]; }
     std::vector<event>& packed_events() noexcept { return packed_events_; }
-    /// Recorded when this rank's work for execution e and all before it is done. Not recorded again before executions
-    /// e + `separate_results` and e + slots.
+    /// The event that is recorded when this rank's work for execution e and all before it is done. It is
+    /// recorded again for execution e + max(`separate_results`, slots) at the earliest.
     event& reduced_event(std::uint64_t e) noexcept { return reduced_events_[e % reduced_events_.size()]; }
     std::vector<event>& reduced_events() noexcept { return reduced_events_; }
 
-    /// One graph per bucket and slot.
+    /// Returns room for one graph per bucket and slot.
     graph_caches for_slots() const {
         return graph_caches(Graphs ? jobs_.size() * std::max<std::size_t>(region_.slots(), 1) : 0);
     }
@@ -166,8 +202,8 @@ template <class Runtime, bool Inspects, bool Graphs> class pipeline {
         return job_of(e).bucket * slots + e % slots;
     }
 
-    /// Enqueues on `queue` what `enqueue()` enqueues, by a graph if it is repeated work. `number`: index of the
-    /// work's graph; `of.size()` or more for work that is not repeated.
+    /// Enqueues on `queue` the work that `enqueue()` enqueues, by a graph if it is repeated. `number`: index
+    /// of the work's graph; `of.size()` or more for work that is not repeated.
     template <class Enqueue>
     void repeat([[maybe_unused]] graph_caches& of, [[maybe_unused]] std::size_t number,
                 [[maybe_unused]] stream_handle queue, [[maybe_unused]] bool same,
@@ -194,13 +230,13 @@ template <class Runtime, bool Inspects, bool Graphs> class pipeline {
     Runtime device_;
     std::size_t tensor_bytes_;
     typename Runtime::memory tensors_;
-    copy_lists<Runtime> packing_, unpacking_; // one part per bucket; one part
+    copy_lists<Runtime> packing_, unpacking_; // packing_: one part per bucket; unpacking_: one part
     std::optional<typename Runtime::counter> counter_;
 
   protected:
     region<Runtime> region_;
 
-    /// Ends the queue of loads. For a pipeline whose memory other ranks access.
+    /// Ends the queue of loads: for a pipeline whose memory other ranks access.
     void end_loading() noexcept { pack_stream_.reset(); }
     /// Leaks the tensors until the process ends.
     void leave_tensors() noexcept { tensors_.leave(); }
@@ -212,7 +248,7 @@ template <class Runtime, bool Inspects, bool Graphs> class pipeline {
     std::vector<event> packed_events_, reduced_events_;
     std::size_t loads_ = 0;
     event caller_event_, consumed_event_;
-    graph_caches packs_; // packing of a bucket: one graph per list
+    graph_caches packs_; // of packing: one graph per bucket and list
     std::atomic<std::uint64_t> replays_{0};
     std::optional<typename Runtime::stream> pack_stream_;
 };

@@ -1,4 +1,4 @@
-// herring: the base of the pipelines whose devices sum: where a rank's sums and results lie in its slots.
+// herring: the base of the pipelines whose devices sum: the places of a rank's sums and results in its slots.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_GPU_PIPELINE_SUMMING_PIPELINE_HPP
 #define HERRING_GPU_PIPELINE_SUMMING_PIPELINE_HPP
@@ -17,19 +17,19 @@
 
 namespace HERRING_NAMESPACE::gpu {
 
-/// The base of `nvlink` and `nccl`. With several nodes a slot has room for a bucket's results and, where sums travel in another
-/// type than results, for its sums behind them. With one node there are no slots.
+/// The base of `nvlink` and `nccl`. With several nodes a slot has room for a bucket's results and, if sums
+/// travel in another type than results, for its sums behind them. With one node there are no slots.
 ///
-/// Params:   as of `pipeline`.
+/// Params:   those of `pipeline`.
 template <class Runtime, bool Inspects, bool Graphs>
 class summing_pipeline : public pipeline<Runtime, Inspects, Graphs> {
     using base = pipeline<Runtime, Inspects, Graphs>;
 
   public:
-    /// The devices read tensors where they lie.
+    /// True: devices read tensors where they lie.
     bool loaded(std::uint64_t, std::uint64_t) noexcept { return true; }
 
-    /// The address of this rank's sum for the address `own` of a result.
+    /// Returns the address of this rank's sum for the address `own` of a result.
     std::byte* part(std::byte* own) noexcept {
         if (alone_ || part_ratio_ == 1) return own; // one node has no slots
         std::size_t const from_first = static_cast<std::size_t>(own - region_.slot(0));
@@ -37,8 +37,8 @@ class summing_pipeline : public pipeline<Runtime, Inspects, Graphs> {
         return own - inside + bucket_bytes_ + inside * part_ratio_;
     }
 
-    /// Device memory that the transport takes in place of host memory, for chunks that another node serves: it
-    /// mirrors the slots. `on_device`: the address there that corresponds to one in a slot.
+    /// Returns the device memory that the transport takes in place of host memory, for chunks that another
+    /// node serves. It mirrors the slots. `on_device` returns its bytes for bytes of a slot.
     std::span<std::byte> parts() const noexcept {
         return {parts_.data(), parts_.data() == nullptr ? 0 : region_.slots() * region_.slot_stride()};
     }
@@ -50,7 +50,7 @@ class summing_pipeline : public pipeline<Runtime, Inspects, Graphs> {
     using base::region_;
     using typename base::event;
 
-    /// `bytes` and `shared`: as of `pipeline`. `slots`: how many there are with several nodes.
+    /// `bytes` and `shared`: as for `pipeline`. `slots`: number of slots with several nodes.
     HERRING_SETUP summing_pipeline(world& ranks, device_needs const& needs, std::size_t bytes,
                                    std::size_t slots, bool shared)
         : base(ranks, needs, bytes, needs.nodes == 1 ? 0 : slot_bytes(needs),
@@ -67,19 +67,19 @@ class summing_pipeline : public pipeline<Runtime, Inspects, Graphs> {
         return herring::detail::round_up(bytes, 64);
     }
 
-    /// Recorded when this rank's sums of execution e lie in its slot.
+    /// The event that is recorded when this rank's sums of execution e lie in its slot.
     event& summed_event(std::uint64_t e) noexcept { return summed_[e % summed_.size()]; }
-    /// Whether the slot of execution e may be written by work that is enqueued now.
+    /// True if work that is enqueued now may write the slot of execution e.
     bool is_free(std::uint64_t e) const noexcept { return alone_ || e < stored_count_ + region_.slots(); }
-    /// The slot of execution e as the device sees it. It lies on the device if the transport takes device memory and
-    /// another node serves this shard; chunks that this node serves are summed by the host.
+    /// Returns the slot of execution e as the device sees it. The slot lies on the device if the transport
+    /// takes device memory and another node serves this shard; the host sums chunks that this node serves.
     std::byte* seen_slot(std::uint64_t e, execution const& x, shard const& of) const noexcept {
         std::byte* const on_host = region_.slot(e);
         if (parts_.data() != nullptr && x.path == route::two_hop && of.server.value != ranks_.node())
             return parts_.data() + (on_host - region_.slot(0));
         return region_.on_device(on_host);
     }
-    /// The address of the sums in a slot.
+    /// Returns the address of the sums in a slot.
     std::byte* part_in(std::byte* slot) const noexcept {
         return part_ratio_ == 1 ? slot : slot + bucket_bytes_;
     }
@@ -99,7 +99,7 @@ class summing_pipeline : public pipeline<Runtime, Inspects, Graphs> {
         return whole_lines(needs.bucket_bytes) * (1 + (needs.part_ratio == 1 ? 0 : needs.part_ratio));
     }
 
-    std::vector<event> summed_; // execution e has number e mod slots
+    std::vector<event> summed_; // execution e uses event e mod slots
 };
 
 } // namespace HERRING_NAMESPACE::gpu

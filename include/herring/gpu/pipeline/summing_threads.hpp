@@ -1,4 +1,4 @@
-// herring: threads of a rank that sum its chunks of buckets in host memory, while the one that polls goes on.
+// herring: threads of a rank that sum its chunks of buckets in host memory, beside the thread that polls.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_GPU_PIPELINE_SUMMING_THREADS_HPP
 #define HERRING_GPU_PIPELINE_SUMMING_THREADS_HPP
@@ -28,18 +28,20 @@
 
 namespace HERRING_NAMESPACE::gpu {
 
-/// Threads of a rank that sum its chunks of the node's buckets, beside the one that polls.
+/// Threads of a rank that sum its chunks of the node's buckets, beside the thread that polls.
 ///
-/// Shape:    of T threads, thread t sums every T-th of the chunks that this rank would sum itself, in rank order: the same bits.
-/// Order:    a bucket is handed over when all local ranks have arrived at it, and summed when each thread is done with it.
-///           A thread goes on with the next bucket without the others.
-/// Cost:     asleep while there is nothing to sum (a futex); two system calls a bucket. Nothing is allocated after `start`.
-/// Threads:  all functions: the one that polls, and before it the one that constructs.
-/// Lifetime: refers to the node's memory, and copies of an execution what it needs. The destructor waits until each thread is
-///           done with the bucket that it is at; buckets behind it are left as they are.
+/// Shape:    T threads: thread t sums every T-th of this rank's chunks, in rank order: the bits of one
+///           thread.
+/// Order:    a bucket is handed over when all local ranks have arrived at it, and summed when each thread is
+///           done with it. A thread goes on with the next bucket without the others.
+/// Cost:     threads sleep on a futex while there is nothing to sum; two system calls per bucket. Nothing is
+///           allocated after `start`.
+/// Threads:  all functions: the thread that polls, and before it the thread that constructs.
+/// Lifetime: refers to the node's memory; copies the address and the shard of an execution. The destructor
+///           waits until each thread is done with its present bucket; later buckets are not summed.
 class summing_threads {
   public:
-    /// `outstanding`: buckets that are handed over and not summed, at most.
+    /// `outstanding`: upper bound on buckets that are handed over and not summed.
     summing_threads(world const& ranks, intra_node::shared_memory& node, std::size_t threads,
                     std::size_t outstanding)
         : node_(node), rank_(ranks.rank()), local_(ranks.local_rank()), size_(ranks.local_size()),
@@ -61,11 +63,12 @@ class summing_threads {
         for (std::size_t t = 0; t < started_; ++t) ::pthread_join(threads_[t].handle, nullptr);
     }
 
-    /// Threads that suit a rank: four on a node of up to four ranks, and none for which there is no core beside those of the ranks.
+    /// Returns the number of threads that suits a rank: 4 / ranks, at most as many as there are cores beside
+    /// those of the ranks.
     static constexpr std::size_t by_cores(int ranks, int of_node, int of_rank) noexcept {
         return at(std::max(0, std::min({4 / ranks, (of_node - ranks) / ranks, of_rank - 1})));
     }
-    /// Collective: the same by the cores that this node's ranks may run on.
+    /// Returns the same number for the cores that this node's ranks may run on. Collective.
     HERRING_SETUP static std::size_t by_cores(world& ranks) {
         ::cpu_set_t mine, node;
         CPU_ZERO(&mine);
@@ -73,13 +76,13 @@ class summing_threads {
         (void)::sched_getaffinity(0, sizeof mine, &mine);
         gather_result const all = ranks.all_gather(std::as_bytes(std::span(&mine, 1)));
         for (int const rank : ranks.topology().members(ranks.node())) {
-            auto const told = all[static_cast<std::size_t>(rank)];
+            auto const sent = all[static_cast<std::size_t>(rank)];
             ::cpu_set_t cores;
-            if (told.size() != sizeof cores)
+            if (sent.size() != sizeof cores)
                 throw error(errc::mismatch, ranks.rank(), rank, "construction",
                             "it is in another collective; give the intra-node reducer the same tuning on "
                             "every rank");
-            std::memcpy(&cores, told.data(), sizeof cores);
+            std::memcpy(&cores, sent.data(), sizeof cores);
             CPU_OR(&node, &node, &cores);
         }
         return by_cores(ranks.local_size(), CPU_COUNT(&node), CPU_COUNT(&mine));
@@ -106,28 +109,28 @@ class summing_threads {
         }
     }
 
-    /// Whether they sum this execution: a bucket of one node with two chunks of this rank's a thread or more. To wake a thread
-    /// may take as long as to sum one.
+    /// True if the threads sum this execution: a bucket of one node in which this rank has at least two
+    /// chunks per thread. Waking a thread may take as long as summing a chunk.
     bool take(execution const& x) const noexcept {
         return started_ > 0 && x.path == route::local && x.shard_count == 1 && x.shards->owner < 0 &&
                x.shards->chunks >= 2 * started_ * at(size_);
     }
-    /// All local ranks have arrived at it.
+    /// Hands a bucket to the threads. All local ranks have arrived at it.
     void hand_over(execution const& x) noexcept {
         buckets_[handed_.load(std::memory_order_relaxed) & (buckets_.size() - 1)] = {x.own, *x.shards};
         publish();
     }
-    /// Whether the oldest bucket that was handed over, and was not told of, is summed.
+    /// True if the oldest bucket that was handed over and not reported yet is summed; reports it.
     bool next_is_summed() noexcept {
-        if (!is_summed(told_)) return false;
-        ++told_;
+        if (!is_summed(reported_)) return false;
+        ++reported_;
         return true;
     }
 
   private:
     template <class Value> using array_of = herring::detail::fixed_array<Value>;
     struct bucket {
-        std::byte* own = nullptr; // where this rank's part begins
+        std::byte* own = nullptr; // begin of this rank's part
         shard of{};
     };
     struct alignas(128) thread {
@@ -135,8 +138,8 @@ class summing_threads {
         std::size_t number = 0;
         pthread_t handle{};
         array_of<kernel::source> sources;
-        array_of<std::byte> targets;        // room for a pointer a local rank
-        std::atomic<std::uint32_t> done{0}; // buckets
+        array_of<std::byte> targets;        // room for a pointer per local rank
+        std::atomic<std::uint32_t> done{0}; // number of buckets
     };
 
     static constexpr std::size_t at(int number) noexcept { return static_cast<std::size_t>(number); }
@@ -158,7 +161,8 @@ class summing_threads {
                 herring::detail::futex_wait(handed_, next, std::chrono::seconds(1), false);
             if (ended_.load(std::memory_order_relaxed)) return;
             sum<Update, Element>(buckets_[next & (buckets_.size() - 1)], me);
-            me.done.store(next + 1, std::memory_order_seq_cst); // of two that end at once, one sees the other
+            me.done.store(next + 1,
+                          std::memory_order_seq_cst); // if two threads end at once, one sees the other
             if (is_summed(next)) node_.wake();
         }
     }
@@ -185,9 +189,9 @@ class summing_threads {
     array_of<bucket> buckets_; // bucket n lies at n mod its size, a power of two: numbers wrap
     array_of<thread> threads_;
     std::size_t started_ = 0;
-    std::uint32_t told_ = 0;               // buckets of which `next_is_summed` said so
+    std::uint32_t reported_ = 0;           // buckets that `next_is_summed` has reported
     std::atomic<bool> ended_{false};       // set before `handed_` changes
-    std::atomic<std::uint32_t> handed_{0}; // buckets; the threads sleep on it
+    std::atomic<std::uint32_t> handed_{0}; // number of buckets; the threads sleep on it
 };
 
 } // namespace HERRING_NAMESPACE::gpu

@@ -1,8 +1,8 @@
 // herring: tests of all_reduce of device memory: where it is reduced, what is copied, opened, closed and forgotten meanwhile.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/gpu/pipeline/lent_memory.hpp"
 #include "herring/gpu/pipeline/nvlink.hpp"
 #include "herring/gpu/pipeline/pcie_staging.hpp"
+#include "herring/gpu/pipeline/peer_memory.hpp"
 
 #include "gpu_model/host_runtime.hpp"
 #include "herring/herring.hpp"

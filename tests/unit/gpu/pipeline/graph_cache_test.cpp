@@ -1,6 +1,6 @@
 // herring: a replay does what enqueuing does, with the values of the day; what cannot be captured is an error that says so.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/gpu/pipeline/graph_cache.hpp"
+#include "herring/gpu/pipeline/pipeline.hpp"
 
 #include "gpu_model/host_runtime.hpp"
 

@@ -1,6 +1,6 @@
 // herring: the trial of devices that are said to reach each other: whose writes and reads are lost is named, on every rank.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/gpu/pipeline/peer_trial.hpp"
+#include "herring/gpu/pipeline/peer_memory.hpp"
 
 #include "herring/gpu/pipeline/nvlink.hpp"
 

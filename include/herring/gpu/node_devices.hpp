@@ -1,9 +1,10 @@
-// herring: detects local ranks that share a device, and warns about it.
+// herring: the devices of a node's ranks: a warning if ranks share one, errors if one cannot reach another.
 // SPDX-License-Identifier: Apache-2.0
-#ifndef HERRING_GPU_SHARED_DEVICE_WARNING_HPP
-#define HERRING_GPU_SHARED_DEVICE_WARNING_HPP
+#ifndef HERRING_GPU_NODE_DEVICES_HPP
+#define HERRING_GPU_NODE_DEVICES_HPP
 
 #include "herring/base/config.hpp"
+#include "herring/base/error.hpp"
 #include "herring/control/gather_result.hpp"
 #include "herring/control/world.hpp"
 #include "herring/machine/identity.hpp"
@@ -15,6 +16,7 @@
 #include <mutex>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -24,7 +26,7 @@ namespace HERRING_NAMESPACE::gpu {
 
 namespace detail {
 
-/// Identifies a process, also across containers.
+/// Identity of a process, also across containers.
 struct process_mark {
     long id;
     std::uint64_t token;
@@ -35,7 +37,7 @@ struct process_mark {
     friend bool operator==(process_mark const&, process_mark const&) = default;
 };
 
-/// Whether this is the process's first call for this device of this node.
+/// True at the process's first call for this device of this node.
 HERRING_SETUP inline bool first_time(int node, std::span<std::byte const> name) {
     static std::mutex guard;
     static std::vector<std::pair<int, std::string>> known;
@@ -50,11 +52,12 @@ HERRING_SETUP inline bool first_time(int node, std::span<std::byte const> name) 
 
 } // namespace detail
 
-/// Collective. Ranks of a node may share a device, and its speed; processes use it by turns, too, which is slow: the first
-/// of these ranks warns on stderr, once per process and device. Returns whether this rank is the one that warns.
+/// Warns on stderr, once per process and device, if ranks of a node share a device: they share its speed, and
+/// several processes use it by turns, which is slow. Collective. Returns true on the rank that warns, the
+/// first of those that share the device.
 ///
-/// `name`: bytes that identify the device in all processes of the node; `device`, `text`: its number in this process
-/// and its name in the warning.
+/// `name`: bytes that identify the device in all processes of the node. `device`, `text`: the number of the
+/// device in this process and its name, for the warning.
 HERRING_SETUP inline bool warn_if_shared(world& ranks, std::span<std::byte const> name, int device,
                                          char const* text) {
     auto const mark = detail::process_mark::mine();
@@ -83,6 +86,38 @@ HERRING_SETUP inline bool warn_if_shared(world& ranks, std::span<std::byte const
     return true;
 }
 
+/// A rank's device in the text of an error.
+struct device_of_rank {
+    int rank;
+    int number; ///< of the device in the process that reports the error; −1: not visible there
+    std::string_view name;
+};
+
+/// Returns the error of rank `own.rank` whose device cannot access the device of `other`, or whose process
+/// does not see that device. The text names both ranks, because all ranks receive it.
+HERRING_SETUP inline failure peer_access_error(device_of_rank const& own,
+                                               device_of_rank const& other) noexcept {
+    if (other.number < 0)
+        return failure::make(errc::unsupported, own.rank, other.rank, "construction",
+                             {"rank ", own.rank, ", with device ", own.number, " (", own.name,
+                              "), does not see the device of rank ", other.rank, " (", other.name,
+                              "); widen CUDA_VISIBLE_DEVICES, or use intra_node::pcie_staging"});
+    return failure::make(errc::unsupported, own.rank, other.rank, "construction",
+                         {"device ", own.number, " (", own.name, ") of rank ", own.rank,
+                          " cannot reach device ", other.number, " (", other.name, ") of rank ", other.rank,
+                          "; use intra_node::pcie_staging, which needs no device to reach another"});
+}
+
+/// Returns the error of rank `reporter`: data that the device of rank `who` moves to or from the memory of
+/// rank `whose` is lost, though CUDA reports that the device reaches that memory. `how`: "read" or "write".
+HERRING_SETUP inline failure peer_loss_error(int who, int whose, char const* how, int reporter) noexcept {
+    return failure::make(
+        errc::unsupported, reporter, who == reporter ? whose : who, "construction",
+        {"the device of rank ", who, " does not ", how, " the memory of rank ", whose,
+         "'s, though CUDA says that it reaches it: look for an IOMMU that translates, or for ACS, "
+         "between them; or use intra_node::pcie_staging"});
+}
+
 } // namespace HERRING_NAMESPACE::gpu
 
-#endif // HERRING_GPU_SHARED_DEVICE_WARNING_HPP
+#endif // HERRING_GPU_NODE_DEVICES_HPP
