@@ -4,6 +4,9 @@
 #
 #   run.sh          counts, and holds them against the limits (both repeat exactly)
 #   run.sh --json   also the CPU seconds at -O2 (best of 3) and the object's bytes, as one JSON line; for bench/run
+#   run.sh --programs [TREE]   user seconds at -O2 (best of 3) and bytes of code of each program, headers alone and with set-up code
+#                   compiled once, beside echo servers on Boost.Asio; TREE: another version, with each row's seconds in times of
+#                   that version's hello
 #
 # own_lines: lines that remain of Herring's own headers after preprocessing, without blank ones; one that a macro of the
 # system's (errno, say) breaks into several is one.
@@ -18,6 +21,40 @@ compiler=${CXX:-g++}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 flags=(-std=c++20 -I"$include" "$here/translation_unit.cpp")
+
+# Best of three: user seconds, and bytes of code.
+cost_of() { # flags and source...
+    local best='' spent
+    TIMEFORMAT=%U
+    for _ in 1 2 3; do
+        spent=$({ time "$compiler" -std=c++20 -O2 -c "$@" -o "$work/program.o" 2>"$work/errors" || echo failed >&2; } 2>&1 | tail -n 1)
+        best=$(awk -v best="$best" -v t="$spent" 'BEGIN { print best == "" || t < best ? t : best }')
+    done
+    [ -s "$work/program.o" ] || { echo "- -"; return; }
+    echo "$best $(size "$work/program.o" | awk 'NR == 2 { print $1 }')"
+    rm "$work/program.o"
+}
+if [[ ${1:-} == --programs ]]; then
+    trees=("$include") unit=
+    [ -z "${2-}" ] || { trees=("$(realpath "$2/include")" "$include"); unit=first; }
+    printf '%-46s%10s%10s%12s\n' program seconds "of hello" "code bytes"
+    row() { # name, what cost_of prints
+        local seconds=${2% *}
+        [ -n "$unit" ] && [ "$unit" != first ] || unit=$seconds
+        printf '%-46s%10s%10s%12s\n' "$1" "$seconds" "$(awk -v t="$seconds" -v u="$unit" 'BEGIN { if (t > 0) printf "%.2f", t / u; else print "-" }')" "${2#* }"
+    }
+    for tree in "${trees[@]}"; do
+        [ ${#trees[@]} = 1 ] || echo "$tree"
+        for program in "$here/../../examples/01_hello/hello.cpp" "$here"/programs/[!a]*.cpp; do
+            row "$(basename "$program" .cpp)" "$(cost_of -I"$tree" "$program")"
+            row "$(basename "$program" .cpp), set-up compiled once" "$(cost_of -I"$tree" -DHERRING_SEPARATE "$program")"
+        done
+        row "translation_unit" "$(cost_of -I"$tree" "$here/translation_unit.cpp")"
+        row "translation_unit, a second type and rule" "$(cost_of -I"$tree" -DHERRING_COST_FURTHER "$here/translation_unit.cpp")"
+    done
+    for program in "$here"/programs/asio_*.cpp; do row "$(basename "$program" .cpp)" "$(cost_of "$program")"; done
+    exit
+fi
 
 lines_of() { # file
     awk -v own="$include/" '

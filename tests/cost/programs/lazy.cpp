@@ -1,0 +1,18 @@
+// herring: a reducer that exchanges every fourth step.
+// SPDX-License-Identifier: Apache-2.0
+#include <herring/herring.hpp>
+#include <herring/intra_node/shared_memory.hpp>
+#include <herring/join.hpp>
+#include <herring/lazy_reducer.hpp>
+#include <herring/sync/every.hpp>
+#include <herring/transport/tcp.hpp>
+
+using gradients = herring::reducer<float, herring::transport::tcp, herring::intra_node::shared_memory,
+                                   herring::sync::every<4>>;
+
+int main() {
+    herring::world world = herring::join();
+    gradients reduce{world, herring::layout{{"weights", 4096}, {"bias", 64}}};
+    for (std::size_t i = 0; i < reduce.size(); ++i) reduce.ready(i);
+    reduce.wait();
+}
