@@ -21,7 +21,7 @@
 #include "herring/reducer.hpp"
 #include "herring/sharding/balanced.hpp"
 #include "herring/sharding/whole_tensor.hpp"
-#include "herring/trace/off.hpp"
+#include "herring/trace/trace.hpp"
 #include "herring/update/average.hpp"
 #include "herring/update/logical_and.hpp"
 #include "herring/update/logical_or.hpp"

@@ -1,4 +1,4 @@
-// herring: the bit formulas between 16-bit and 32-bit floats, written once for scalars and for vectors.
+// herring: bit formulas between 16-bit and 32-bit floats, for scalars and for vectors.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_BASE_FLOAT_BITS_HPP
 #define HERRING_BASE_FLOAT_BITS_HPP
@@ -9,11 +9,11 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// Formulas over `Unsigned` (32-bit lanes), its signed twin and its float twin: a lane or a vector of them.
+/// Formulas over `Unsigned` (one 32-bit lane, or a vector of them) and its signed and float counterparts.
 ///
-/// Widening is exact. Narrowing rounds to nearest, ties to even, and supposes the default rounding mode; a
-/// 16-bit result lies in the low half of its lane, sign-extended, so that a signed saturating pack leaves it
-/// as it is. A subnormal is made by an addition that shifts its bits to the end of the fraction.
+/// Widening is exact. Narrowing rounds to nearest, ties to even, and needs the default rounding mode. A
+/// 16-bit result lies in the low half of its lane, sign-extended, so that a signed saturating pack does not
+/// change it. Subnormals come from an addition that shifts their bits to the end of the fraction.
 template <class Unsigned, class Signed, class Float> struct float_bits {
     static constexpr std::uint32_t infinity = 0x7f80'0000u;
 
@@ -21,7 +21,7 @@ template <class Unsigned, class Signed, class Float> struct float_bits {
         return half << 16;
     }
 
-    /// Not for a NaN whose payload lies in the low half: that could round to an infinity.
+    /// Not for a NaN whose payload lies in the low half, which could round to an infinity.
     HERRING_HOST_DEVICE static constexpr Signed narrow_bfloat16(Unsigned bits) noexcept {
         Unsigned const even = (bits >> 16) & 1u;
         return as<Signed>(bits + 0x7fffu + even) >> 16;

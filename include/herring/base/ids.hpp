@@ -10,13 +10,13 @@
 
 namespace HERRING_NAMESPACE {
 
-/// A number from 0 on that only numbers of its kind compare with. −1: none.
+/// A number from 0 on, comparable with numbers of its kind only. −1: none.
 template <class Tag> struct index {
     int value = -1;
 
     /// The id of an element of a table.
     static constexpr index at(std::size_t place) noexcept { return {static_cast<int>(place)}; }
-    /// The place in a table that has an element for each id; not of −1.
+    /// The place in a table that has an element for each id; not for −1.
     constexpr std::size_t place() const noexcept { return static_cast<std::size_t>(value); }
 
     friend constexpr auto operator<=>(index, index) = default;

@@ -1,4 +1,4 @@
-// herring: integers as little-endian bytes and back, whatever the machine.
+// herring: integers as little-endian bytes and back, on machines of any byte order.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_BASE_LITTLE_ENDIAN_HPP
 #define HERRING_BASE_LITTLE_ENDIAN_HPP
@@ -9,12 +9,12 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// Compilers make one store of it.
+/// Writes an integer. Cost: one store.
 template <class Integer> constexpr void put(std::byte* to, Integer value) noexcept {
     for (std::size_t i = 0; i < sizeof(Integer); ++i) to[i] = static_cast<std::byte>(value >> (8 * i));
 }
 
-/// Compilers make one load of it.
+/// Reads an integer. Cost: one load.
 template <class Integer> constexpr Integer get(std::byte const* from) noexcept {
     Integer value = 0;
     for (std::size_t i = 0; i < sizeof(Integer); ++i)

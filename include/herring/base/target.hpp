@@ -1,15 +1,16 @@
-// herring: the namespace of a translation unit, which differs with the instructions that its flags allow.
+// herring: the namespace of a translation unit, named after the instructions that its flags allow.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_BASE_TARGET_HPP
 #define HERRING_BASE_TARGET_HPP
 
-// A linker keeps one copy of an inline function, the first that it meets. Under one name, code that was compiled without
-// -mavx2 would run AVX2, or the other way round. So everything in Herring lies in an inline namespace named after such flags,
-// as in herring::avx2_fma::world; without them there is none. A `world&` that passes from one kind of translation unit to the
-// other is a link error that shows both names. What is thrown and returned is one type for all: see error.hpp.
+// A linker keeps one copy of an inline function, the first that it meets. Under one name, code that was
+// compiled without -mavx2 would run AVX2, or the other way round. So everything in Herring lies in an inline
+// namespace named after such flags, as in herring::avx2_fma::world; without such flags there is no inline
+// namespace. A `world&` that passes from one kind of translation unit to another is a link error that shows
+// both names. Failures and errors are one type for all: see error.hpp.
 //
-// The name has a level and, behind it, what the level does not imply. Left out are instructions that no compiler makes of
-// ordinary code (AES, AMX, ...).
+// The name is a level, followed by the instructions that the level does not imply. Instructions that no
+// compiler generates from ordinary code (AES, AMX, ...) are left out.
 
 #if defined(__AVX2__) && defined(__BMI__) && defined(__BMI2__) && defined(__F16C__) && defined(__FMA__) &&   \
     defined(__LZCNT__) && defined(__MOVBE__)
@@ -163,7 +164,7 @@
 #endif
 
 namespace HERRING_NAMESPACE::detail {
-/// As a template's default argument it keeps apart the functions of a class that lies in `herring` itself.
+/// Default template argument of functions of classes in `herring` itself: their names differ with the flags.
 struct target;
 } // namespace HERRING_NAMESPACE::detail
 

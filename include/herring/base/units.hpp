@@ -1,4 +1,4 @@
-// herring: byte units as literals, so that a policy's value reads as it is meant: 25_MiB.
+// herring: byte units as literals, as in 25_MiB, and whole numbers rounded up.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_BASE_UNITS_HPP
 #define HERRING_BASE_UNITS_HPP
@@ -23,5 +23,15 @@ constexpr std::size_t operator""_GiB(unsigned long long count) {
 
 } // namespace literals
 } // namespace HERRING_NAMESPACE
+
+namespace HERRING_NAMESPACE::detail {
+
+constexpr std::size_t divide_up(std::size_t value, std::size_t by) noexcept { return (value + by - 1) / by; }
+/// The smallest multiple of `to` that is not below `value`.
+constexpr std::size_t round_up(std::size_t value, std::size_t to) noexcept {
+    return divide_up(value, to) * to;
+}
+
+} // namespace HERRING_NAMESPACE::detail
 
 #endif // HERRING_BASE_UNITS_HPP

@@ -1,4 +1,4 @@
-// herring: the version, written here only; CMake reads it from this file.
+// herring: the version, which CMake reads from this file.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_BASE_VERSION_HPP
 #define HERRING_BASE_VERSION_HPP

@@ -11,7 +11,6 @@
 #include "herring/control/gather_result.hpp"
 #include "herring/control/world.hpp"
 #include "herring/control/world_state.hpp"
-#include "herring/crypto/hkdf.hpp"
 #include "herring/crypto/random.hpp"
 #include "herring/crypto/secret_key.hpp"
 #include "herring/crypto/sha256.hpp"

@@ -10,7 +10,7 @@
 #include <type_traits>
 
 #include "herring/base/config.hpp"
-#include "herring/base/round_up.hpp"
+#include "herring/base/units.hpp"
 #include "herring/combine/combine.hpp"
 #include "herring/ensemble/row_head.hpp"
 #include "herring/kernel/rows.hpp"

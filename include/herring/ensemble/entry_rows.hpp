@@ -13,7 +13,7 @@
 #include <type_traits>
 
 #include "herring/base/config.hpp"
-#include "herring/base/round_up.hpp"
+#include "herring/base/units.hpp"
 #include "herring/combine/combine.hpp"
 #include "herring/ensemble/largest_entries.hpp"
 #include "herring/ensemble/outcome.hpp"

@@ -6,7 +6,7 @@
 #include "herring/base/config.hpp"
 #include "herring/base/error.hpp"
 #include "herring/base/fixed_array.hpp"
-#include "herring/base/round_up.hpp"
+#include "herring/base/units.hpp"
 #include "herring/ensemble/ids.hpp"
 #include "herring/ensemble/member_set.hpp"
 #include "herring/ensemble/outcome.hpp"

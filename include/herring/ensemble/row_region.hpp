@@ -5,7 +5,7 @@
 
 #include "herring/base/config.hpp"
 #include "herring/base/error.hpp"
-#include "herring/base/round_up.hpp"
+#include "herring/base/units.hpp"
 #include "herring/ensemble/doorbell.hpp"
 #include "herring/ensemble/ids.hpp"
 #include "herring/ensemble/request_region.hpp"

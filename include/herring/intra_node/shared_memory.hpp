@@ -5,11 +5,11 @@
 
 #include "herring/base/config.hpp"
 #include "herring/base/fixed_array.hpp"
-#include "herring/base/round_up.hpp"
+#include "herring/base/units.hpp"
 #include "herring/intra_node/intra_node.hpp"
 #include "herring/intra_node/shared_mapping.hpp"
 #include "herring/machine/futex.hpp"
-#include "herring/model/shared_memory_tuning.hpp"
+#include "herring/model/tunings.hpp"
 #include "herring/policy/names.hpp"
 
 #include <algorithm>

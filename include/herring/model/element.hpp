@@ -1,19 +1,47 @@
-// herring: what a tensor may consist of: two floats, integers of 32 and 64 bits, two 16-bit floats, structs of yours.
+// herring: element types of tensors: floats, integers of 32 and 64 bits, 16-bit floats, structs of yours.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_MODEL_ELEMENT_HPP
 #define HERRING_MODEL_ELEMENT_HPP
+
+#include "herring/base/config.hpp"
+#include "herring/base/float_bits.hpp"
+#include "herring/base/text.hpp"
 
 #include <concepts>
 #include <cstdint>
 #include <string_view>
 #include <type_traits>
 
-#include "herring/base/config.hpp"
-#include "herring/base/float_bits.hpp"
-#include "herring/base/type_name.hpp"
-#include "herring/model/element_types.hpp"
-
 namespace HERRING_NAMESPACE {
+
+template <class Element> struct element;
+
+/// True if tensors of this type can be reduced. Specialise it for your own type, above the reducer: `template
+/// <> inline constexpr bool herring::is_element<my_struct> = true;`. Such elements are copied as bytes and
+/// combined one by one, on the host, by an update rule that takes the type.
+template <class Element> inline constexpr bool is_element = false;
+template <> inline constexpr bool is_element<float> = true;
+template <> inline constexpr bool is_element<double> = true;
+template <> inline constexpr bool is_element<int> = true;
+template <> inline constexpr bool is_element<long> = true;
+template <> inline constexpr bool is_element<long long> = true;
+template <> inline constexpr bool is_element<unsigned> = true;
+template <> inline constexpr bool is_element<unsigned long> = true;
+template <> inline constexpr bool is_element<unsigned long long> = true;
+
+namespace detail {
+
+// Elements are copied as bytes, in chunks of at least 4 KiB; a chunk begins at a multiple of lcm(64, size)
+// bytes.
+template <class Element>
+concept fit_element =
+    std::is_trivially_copyable_v<Element> && std::is_default_constructible_v<Element> &&
+    !std::is_polymorphic_v<Element> &&
+    !std::is_pointer_v<Element> && !std::is_member_pointer_v<Element> && !std::is_null_pointer_v<Element> &&
+    !std::is_same_v<Element, bool> && !std::is_array_v<Element> && alignof(Element) <= 64 &&
+    (sizeof(Element) <= 64 || (sizeof(Element) <= 256 && sizeof(Element) % 4 == 0));
+
+} // namespace detail
 
 /// The upper half of a `float`: 8 bits of exponent, 7 of fraction. Storage only: it computes as `float`.
 ///
@@ -90,7 +118,7 @@ enum class type_id : std::uint8_t {
     own = 9 // user-defined: ranks compare its name and size
 };
 
-/// The type's name in error messages.
+/// Returns the type's name in error messages.
 constexpr char const* to_string(type_id id) noexcept {
     switch (id) {
     case type_id::float32:
@@ -115,17 +143,18 @@ constexpr char const* to_string(type_id id) noexcept {
     return "unknown type";
 }
 
-/// Traits of an element type: `accumulator` (what contributions are combined in), `id`, `name`, and `in_vectors`: whether
-/// kernels combine it a register at a time.
+/// Traits of an element type: `accumulator` (the type in which contributions are combined), `id`, `name`, and
+/// `in_vectors` (kernels combine it a register at a time).
 ///
-/// The 16-bit floats are combined in `float` and rounded once, at the end; all other types in themselves. Sums of integers
-/// wrap. A user-defined type whose `is_element` is true has these traits without a specialisation. Specialise it, with
-/// `own_element` as its base, for another accumulator, or for `canonical(accumulator) → accumulator`, which is called on each
-/// result and gives every NaN the same bits.
+/// The 16-bit floats are combined in `float` and rounded once, at the end; all other types in themselves.
+/// Sums of integers wrap. A user-defined type whose `is_element` is true has these traits without a
+/// specialisation. Specialise `element`, with `own_element` as the base, for another accumulator, or for
+/// `canonical(accumulator) → accumulator`, which is called on each result and gives every NaN the same bits.
 template <class Element> struct element;
 
-/// The traits of a type of one's own, for a specialisation of `element`. Contributions are combined in `Accumulator`, which is
-/// trivially copyable: `static_cast` makes it of an element, and an element of it, once, at the end.
+/// Traits of a user-defined type, the base of a specialisation of `element`. Contributions are combined in
+/// `Accumulator`, which is trivially copyable; `static_cast` converts an element to it and, once, at the end,
+/// the total to an element.
 ///
 /// Cost: parts of a node with several ranks travel as accumulators.
 template <class Element, class Accumulator = Element> struct own_element {
@@ -149,7 +178,7 @@ template <class Number> constexpr bool is_nan(Number value) noexcept {
     else
         return false;
 }
-/// Every NaN as the one quiet NaN; other values as they are.
+/// Returns the one quiet NaN for every NaN, and other values unchanged.
 template <class Number> constexpr Number with_one_nan(Number value) noexcept {
     return is_nan(value) ? static_cast<Number>(__builtin_nanf("")) : value;
 }
@@ -187,7 +216,7 @@ concept element_in_vectors = element_type<Element> && requires {
     requires bool(element<Element>::in_vectors);
 };
 
-/// What contributions of an element type are combined in.
+/// The type in which contributions of an element type are combined.
 template <element_type Element> using accumulator = typename element<Element>::accumulator;
 
 template <> inline constexpr bool is_element<bfloat16> = true;

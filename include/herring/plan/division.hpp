@@ -5,7 +5,7 @@
 
 #include "herring/base/config.hpp"
 #include "herring/base/ids.hpp"
-#include "herring/base/round_up.hpp"
+#include "herring/base/units.hpp"
 #include "herring/model/roles.hpp"
 #include "herring/plan/bucket.hpp"
 #include "herring/plan/route_limits.hpp"

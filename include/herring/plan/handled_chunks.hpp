@@ -4,7 +4,7 @@
 #define HERRING_PLAN_HANDLED_CHUNKS_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/base/round_up.hpp"
+#include "herring/base/units.hpp"
 #include "herring/model/topology.hpp"
 #include "herring/plan/plan.hpp"
 

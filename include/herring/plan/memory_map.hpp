@@ -4,7 +4,6 @@
 #define HERRING_PLAN_MEMORY_MAP_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/base/round_up.hpp"
 #include "herring/base/units.hpp"
 #include "herring/plan/plan.hpp"
 

@@ -4,7 +4,7 @@
 #define HERRING_PLAN_OWNED_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/base/round_up.hpp"
+#include "herring/base/units.hpp"
 #include "herring/model/range.hpp"
 #include "herring/model/topology.hpp"
 #include "herring/plan/plan.hpp"

@@ -5,7 +5,6 @@
 
 #include "herring/base/config.hpp"
 #include "herring/base/error.hpp"
-#include "herring/base/round_up.hpp"
 #include "herring/base/units.hpp"
 #include "herring/engine/execution.hpp"
 #include "herring/machine/time.hpp"

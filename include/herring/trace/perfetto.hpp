@@ -4,7 +4,7 @@
 #define HERRING_TRACE_PERFETTO_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/machine/whole_file.hpp"
+#include "herring/machine/files.hpp"
 #include "herring/trace/timeline.hpp"
 #include "herring/trace/timeline_data.hpp"
 #include "herring/trace/timeline_gather.hpp"

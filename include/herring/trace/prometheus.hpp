@@ -4,9 +4,8 @@
 #define HERRING_TRACE_PROMETHEUS_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/base/number_text.hpp"
 #include "herring/base/text.hpp"
-#include "herring/machine/whole_file.hpp"
+#include "herring/machine/files.hpp"
 #include "herring/trace/timeline_report.hpp"
 
 #include <algorithm>

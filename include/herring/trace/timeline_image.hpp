@@ -4,7 +4,7 @@
 #define HERRING_TRACE_TIMELINE_IMAGE_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/base/round_up.hpp"
+#include "herring/base/units.hpp"
 #include "herring/machine/ticks.hpp"
 #include "herring/trace/trace.hpp"
 

@@ -4,12 +4,12 @@
 #define HERRING_TRACE_TIMELINE_REPORT_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/base/number_text.hpp"
 #include "herring/base/text.hpp"
 #include "herring/trace/timeline_data.hpp"
 #include "herring/trace/timeline_flights.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <cstdarg>
 #include <cstddef>
@@ -18,6 +18,25 @@
 #include <map>
 #include <string>
 #include <vector>
+
+namespace HERRING_NAMESPACE::detail {
+
+// Not printf, which writes a decimal comma where the program has set such a locale.
+
+/// The shortest text that reads back as `value`; "0" for one that is not finite.
+HERRING_SETUP inline std::string number_text(double value) {
+    char room[32]; // 24 are the most
+    return {room, std::to_chars(room, room + sizeof room, std::isfinite(value) ? value : 0.0).ptr};
+}
+/// The same with so many digits at most, 17 or less.
+HERRING_SETUP inline std::string number_text(double value, int digits) {
+    char room[32];
+    return {room, std::to_chars(room, room + sizeof room, std::isfinite(value) ? value : 0.0,
+                                std::chars_format::general, digits)
+                      .ptr};
+}
+
+} // namespace HERRING_NAMESPACE::detail
 
 namespace HERRING_NAMESPACE {
 

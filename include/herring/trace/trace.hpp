@@ -181,4 +181,18 @@ template <class Policy> struct check<axes::trace, Policy> {
 
 } // namespace HERRING_NAMESPACE
 
+namespace HERRING_NAMESPACE::trace {
+
+/// Records nothing: empty, and its calls vanish.
+struct off {
+    using axis = axes::trace;
+    static constexpr char const* name = "off";
+
+    constexpr void operator()(trace_event, std::uint32_t) const noexcept {}
+};
+static_assert(trace_policy<off>);
+static_assert(std::is_empty_v<off>);
+
+} // namespace HERRING_NAMESPACE::trace
+
 #endif // HERRING_TRACE_TRACE_HPP

@@ -6,7 +6,7 @@
 #include "herring/base/config.hpp"
 #include "herring/base/ids.hpp"
 #include "herring/control/world.hpp"
-#include "herring/model/exchange_tuning.hpp"
+#include "herring/model/tunings.hpp"
 #include "herring/policy/policy.hpp"
 #include "herring/transport/envelope.hpp"
 #include "herring/transport/transport_facts.hpp"

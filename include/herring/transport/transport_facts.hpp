@@ -4,7 +4,7 @@
 #define HERRING_TRANSPORT_TRANSPORT_FACTS_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/model/exchange_tuning.hpp"
+#include "herring/model/tunings.hpp"
 
 #include <cstddef>
 

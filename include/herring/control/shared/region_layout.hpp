@@ -5,7 +5,7 @@
 
 #include "herring/base/config.hpp"
 #include "herring/base/error.hpp"
-#include "herring/base/round_up.hpp"
+#include "herring/base/units.hpp"
 #include "herring/control/failure/wait_graph.hpp"
 #include "herring/control/shared/shown_report.hpp"
 

@@ -7,9 +7,9 @@
 #include "herring/base/config.hpp"
 #include "herring/base/little_endian.hpp"
 #include "herring/control/wire/frame.hpp"
-#include "herring/crypto/hkdf.hpp"
 #include "herring/crypto/seal_provider.hpp"
 #include "herring/crypto/secret_key.hpp"
+#include "herring/crypto/sha256.hpp"
 
 #include <array>
 #include <cstddef>

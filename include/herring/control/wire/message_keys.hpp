@@ -5,7 +5,6 @@
 
 #include "herring/base/config.hpp"
 #include "herring/base/little_endian.hpp"
-#include "herring/crypto/hmac.hpp"
 #include "herring/crypto/secret_key.hpp"
 #include "herring/crypto/sha256.hpp"
 

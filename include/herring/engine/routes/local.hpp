@@ -4,7 +4,7 @@
 #define HERRING_ENGINE_ROUTES_LOCAL_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/base/round_up.hpp"
+#include "herring/base/units.hpp"
 #include "herring/engine/core.hpp"
 #include "herring/engine/operation.hpp"
 

@@ -14,9 +14,8 @@
 #include "herring/gpu/pipeline/summing_pipeline.hpp"
 #include "herring/gpu/runtime.hpp"
 #include "herring/intra_node/intra_node.hpp"
-#include "herring/machine/sleep.hpp"
 #include "herring/machine/time.hpp"
-#include "herring/model/gpu_tuning.hpp"
+#include "herring/model/tunings.hpp"
 #include "herring/policy/names.hpp"
 
 #include <atomic>

@@ -10,7 +10,7 @@
 #include "herring/gpu/pipeline/summing_threads.hpp"
 #include "herring/gpu/runtime.hpp"
 #include "herring/intra_node/intra_node.hpp"
-#include "herring/model/gpu_tuning.hpp"
+#include "herring/model/tunings.hpp"
 #include "herring/policy/names.hpp"
 
 #include <cstddef>

@@ -4,7 +4,7 @@
 #define HERRING_GPU_PIPELINE_SUMMING_PIPELINE_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/base/round_up.hpp"
+#include "herring/base/units.hpp"
 #include "herring/control/world.hpp"
 #include "herring/engine/execution.hpp"
 #include "herring/gpu/pipeline/pipeline.hpp"

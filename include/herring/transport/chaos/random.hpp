@@ -3,8 +3,8 @@
 #ifndef HERRING_TRANSPORT_CHAOS_RANDOM_HPP
 #define HERRING_TRANSPORT_CHAOS_RANDOM_HPP
 
-#include "herring/base/append_buffer.hpp"
 #include "herring/base/config.hpp"
+#include "herring/base/fixed_array.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -9,7 +9,6 @@
 #include "herring/base/little_endian.hpp"
 #include "herring/control/failure/stall_detector.hpp"
 #include "herring/control/world.hpp"
-#include "herring/crypto/hmac.hpp"
 #include "herring/crypto/random.hpp"
 #include "herring/crypto/secret_key.hpp"
 #include "herring/crypto/sha256.hpp"

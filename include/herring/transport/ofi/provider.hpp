@@ -5,7 +5,7 @@
 
 #include "herring/base/config.hpp"
 #include "herring/base/units.hpp"
-#include "herring/model/exchange_tuning.hpp"
+#include "herring/model/tunings.hpp"
 #include "herring/policy/policy.hpp"
 
 #include <concepts>

@@ -5,7 +5,7 @@
 
 #include "herring/base/config.hpp"
 #include "herring/base/fixed_array.hpp"
-#include "herring/base/round_up.hpp"
+#include "herring/base/units.hpp"
 #include "herring/machine/private_memory.hpp"
 #include "herring/transport/sealed/envelope.hpp"
 

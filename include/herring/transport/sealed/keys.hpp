@@ -6,8 +6,8 @@
 #include "herring/base/config.hpp"
 #include "herring/base/little_endian.hpp"
 #include "herring/control/world.hpp"
-#include "herring/crypto/hkdf.hpp"
 #include "herring/crypto/secret_key.hpp"
+#include "herring/crypto/sha256.hpp"
 
 #include <algorithm>
 #include <array>

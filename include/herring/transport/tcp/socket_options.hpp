@@ -6,7 +6,7 @@
 #include "herring/base/config.hpp"
 #include "herring/base/error.hpp"
 #include "herring/control/world.hpp"
-#include "herring/model/tcp_tuning.hpp"
+#include "herring/model/tunings.hpp"
 
 #include <algorithm>
 #include <chrono>
