@@ -1,4 +1,4 @@
-// herring: a wait with work in it: quanta of a task as long as they fit, then the rest of the wait; and what came of it.
+// herring: work in gaps: quanta of a task while a thread waits, the forecast of gaps, and the report.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_GAPS_WORKER_HPP
 #define HERRING_GAPS_WORKER_HPP
@@ -18,11 +18,12 @@
 
 namespace HERRING_NAMESPACE {
 
-/// Work that is done a quantum at a time, each of which goes on where the one before ended.
+/// Work that is done a quantum at a time; each quantum continues where the previous one ended.
 ///
-/// `quantum()`: for how long one `next()` takes a core at most. One that takes longer is believed less from then on.
-/// `next()`:    does a quantum, on the thread that waits. False: there is nothing to do now; it is asked again in the next step.
-///              It must not call the reducer (`bad_state`).
+/// `quantum()`: the longest time of one `next()`. After a quantum that took longer, the forecast expects
+/// longer ones.
+/// `next()`:    does a quantum, on the waiting thread. False: nothing to do now; the next step asks again. It
+///              must not call the reducer (`bad_state`).
 template <class Task>
 concept gap_task = requires(Task& task) {
     { task.quantum() }
@@ -31,22 +32,24 @@ concept gap_task = requires(Task& task) {
     noexcept->std::same_as<bool>;
 };
 
-/// Of the waits of one `in_gaps`, since it was made. A gap is what of a wait passes before the results are here.
+/// Report on the waits of one `in_gaps` since its construction. A gap is the part of a wait before the
+/// results arrive.
 struct gap_report {
-    std::uint64_t steps = 0;          ///< waits that ended well
-    std::uint64_t quanta = 0;         ///< of the task
-    std::uint64_t late = 0;           ///< quanta during which the results came: at most one a step
-    std::chrono::nanoseconds gaps{0}; ///< all gaps; of one with a late quantum, until that began
-    std::chrono::nanoseconds used{0}; ///< of them, by quanta that were not late
-    std::chrono::nanoseconds lost{
-        0}; ///< by all steps, at most: what late quanta took, as if the results had come at once
-    std::chrono::nanoseconds most_lost{0}; ///< by one step, at most
+    std::uint64_t steps = 0;          ///< waits that ended without a failure
+    std::uint64_t quanta = 0;         ///< quanta of the task
+    std::uint64_t late = 0;           ///< quanta during which the results arrived: at most one a step
+    std::chrono::nanoseconds gaps{0}; ///< all gaps; one with a late quantum counts until that quantum began
+    std::chrono::nanoseconds used{0}; ///< part of the gaps used by quanta that were not late
+    /// Upper bound on the time lost by all steps: the length of late quanta, as if results had arrived at
+    /// their begin.
+    std::chrono::nanoseconds lost{0};
+    std::chrono::nanoseconds most_lost{0}; ///< the same for one step
 
-    /// The share of the gaps that the task has used, 0 to 1.
+    /// Returns the share of the gaps that the task has used, 0 to 1.
     double share() const noexcept {
         return gaps.count() > 0 ? static_cast<double>(used.count()) / static_cast<double>(gaps.count()) : 0;
     }
-    /// What a step lost on average, at most.
+    /// Returns an upper bound on the time that a step lost on average.
     std::chrono::nanoseconds lost_by_step() const noexcept {
         return std::chrono::nanoseconds(steps == 0 ? 0 : lost.count() / static_cast<std::int64_t>(steps));
     }
@@ -54,7 +57,8 @@ struct gap_report {
     friend bool operator==(gap_report const&, gap_report const&) = default;
 };
 
-/// "100 steps: 812.0 ms of gaps, 61.3 % used by 9210 quanta; 4 were late; a step lost at most 1.9 us, and none more than 88.0 us".
+/// Returns "100 steps: 812.0 ms of gaps, 61.3 % used by 9210 quanta; 4 were late; a step lost at most 1.9 us,
+/// and none more than 88.0 us".
 inline std::string to_string(gap_report const& of) {
     char text[240];
     std::snprintf(
@@ -72,22 +76,22 @@ inline std::string to_string(gap_report const& of) {
 
 namespace HERRING_NAMESPACE::detail {
 
-/// Predicts gaps that come once a step, and the quanta of one task.
+/// Predicts the length of a gap that comes once a step, and of the quanta of one task.
 ///
-/// A gap is taken to last as long as the shortest of the last 8: those that come like a clock are used to their end, and
-/// those that do not, as far as all of the last ones went. Before there are 8 nothing is predicted.
-/// A quantum is taken to last as long as the task says, or as long as it did lately: the longest, of which an eighth is forgotten
-/// with each quantum and each gap, so that one that was held up once does not end the work for good.
+/// A gap is predicted to last as long as the shortest of the last 8: regular gaps are used to their end,
+/// irregular ones up to the shortest. Before 8 gaps there is no prediction. A quantum is predicted to last as
+/// long as the task states, or as its longest measured one, which decays by an eighth with each quantum and
+/// each gap, so that one delayed quantum does not end the work for good.
 class gap_forecast {
   public:
     using duration = std::chrono::nanoseconds;
     static constexpr std::size_t kept = 8;
 
-    /// How long the next gap lasts; 0 when nothing is known of it.
+    /// Returns the predicted length of the next gap; 0: no prediction.
     duration gap() const noexcept { return seen_ < kept ? duration{0} : *std::ranges::min_element(gaps_); }
-    /// How long the next quantum lasts, of a task that says `stated`.
+    /// Returns the predicted length of the next quantum of a task that states `stated`.
     duration quantum(duration stated) const noexcept { return std::max({stated, longest_, duration{1}}); }
-    /// Whether a quantum that begins so long after the gap did ends within it.
+    /// True if a quantum that begins `since_begin` after the begin of the gap ends within the gap.
     bool fits(duration since_begin, duration stated) const noexcept {
         return quantum(stated) <= gap() - since_begin;
     }
@@ -96,7 +100,7 @@ class gap_forecast {
         forget();
         longest_ = std::max(longest_, measured);
     }
-    /// Of which it is known how long it lasted, or for how long it lasted at least.
+    /// Takes the length of a gap, or the time that it lasted at least.
     void gap_took(duration measured) noexcept {
         forget();
         gaps_[seen_ % kept] = measured;
@@ -108,16 +112,17 @@ class gap_forecast {
 
     std::array<duration, kept> gaps_{};
     std::size_t seen_ = 0; // below 2 · kept: the next place is seen_ % kept
-    duration longest_{0};  // quantum
+    duration longest_{0};  // longest quantum, decayed
 };
 
-/// One place in a step where a thread waits. `Clock`: steady_clock, or a test's.
+/// One place in a step where a thread waits. `Clock`: steady_clock, or that of a test.
 template <class Clock> class gap_worker {
   public:
     using time_point = typename Clock::time_point;
 
-    /// `arrived()`: whether there is nothing to wait for any more; `rest()`: waits for it, and returns whether it came. No quantum
-    /// begins that might not end before `deadline`.
+    /// Waits, and does quanta of `task` as long as they fit into the gap. `arrived()`: true when the results
+    /// are here; `rest()`: waits for them, true if they arrived. Begins no quantum that might not end before
+    /// `deadline`.
     template <gap_task Task, class Arrived, class Rest>
     void wait(Task& task, Arrived const& arrived, Rest const& rest, time_point deadline) {
         using std::chrono::nanoseconds;
@@ -138,7 +143,7 @@ template <class Clock> class gap_worker {
                 }
                 if (late) {
                     if (!worked)
-                        late = false, now = after; // it has looked only
+                        late = false, now = after; // `next` did nothing
                     else
                         note_late(took);
                     break;
@@ -146,10 +151,10 @@ template <class Clock> class gap_worker {
                 now = after;
                 if (!worked) break;
                 used += took;
-                ::sched_yield(); // the thread that moves the bytes may have come to be on this core
+                ::sched_yield(); // the thread that moves the bytes may be on this core
             }
         bool const came = rest();
-        // Of a late quantum it is not known when within it the gap ended.
+        // When within a late quantum the gap ended is not known.
         nanoseconds const gap = (late ? now : Clock::now()) - begin;
         forecast_.gap_took(gap);
         report_.gaps += gap;

@@ -16,9 +16,10 @@ namespace HERRING_NAMESPACE::kernel {
 template <class Element>
 concept has_squares = element_in_vectors<Element> && std::is_floating_point_v<accumulator<Element>>;
 
-/// Σ values[i]². Element i is added to sum i mod 8; then the eight are added in order.
+/// Returns Σ values[i]². Element i is added to sum i mod 8; then the eight sums are added in order.
 ///
-/// Cost: reads the values once. Not finite if one of them is not; of doubles also where a square overflows.
+/// Cost:   reads the values once.
+/// Errors: not finite if one of the values is not, or if the square of a double overflows.
 template <has_squares Element> double sum_of_squares(Element const* values, std::size_t count) noexcept {
     auto const wide = [](Element value) {
         return static_cast<double>(static_cast<accumulator<Element>>(value));

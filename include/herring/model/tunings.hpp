@@ -135,7 +135,7 @@ struct peer_sums_tuning {
     std::size_t slot_count = 4; ///< with several nodes: buckets of a rank in pinned memory
     /// With several nodes: larger buckets are split; parts are summed, exchanged and written as a pipeline.
     std::size_t split_bytes = 8_MiB;
-    /// Pieces of the buffer of `all_reduce(device_span)`: 4 in device memory; several nodes: at most split_bytes.
+    /// Pieces of `all_reduce(device_span)`: 4 in device memory; with several nodes at most split_bytes.
     std::size_t piece_bytes = 16_MiB;
     /// Reads results once more: counts elements that are infinite or NaN, and computes the squared norm.
     bool inspect = false;
