@@ -3,9 +3,9 @@
 #ifndef HERRING_CONTROL_WORLD_IMPL_HPP
 #define HERRING_CONTROL_WORLD_IMPL_HPP
 
+#include "herring/base/byte_buffer.hpp"
 #include "herring/base/config.hpp"
 #include "herring/base/error.hpp"
-#include "herring/base/little_endian.hpp"
 #include "herring/control/alone.hpp"
 #include "herring/control/control.hpp"
 #include "herring/control/gather_result.hpp"

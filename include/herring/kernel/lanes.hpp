@@ -15,7 +15,6 @@
 #endif
 
 #include "herring/base/config.hpp"
-#include "herring/base/float_bits.hpp"
 #include "herring/model/element.hpp"
 
 // With -ffast-math (or -Ofast) the compiler may reorder additions and assume that there is no NaN: results

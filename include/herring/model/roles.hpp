@@ -1,17 +1,37 @@
-// herring: the roles of nodes: which contribute to a result and which serve, as a value.
+// herring: the roles of nodes, as a value: contributors and servers, and the types of their numbers.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_MODEL_ROLES_HPP
 #define HERRING_MODEL_ROLES_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/base/ids.hpp"
 #include "herring/model/topology.hpp"
 
+#include <compare>
 #include <cstddef>
 #include <string_view>
 #include <vector>
 
 namespace HERRING_NAMESPACE {
+
+/// A number from 0 on, comparable with numbers of its kind only. −1: none.
+template <class Tag> struct index {
+    int value = -1;
+
+    /// The id of an element of a table.
+    static constexpr index at(std::size_t place) noexcept { return {static_cast<int>(place)}; }
+    /// The place in a table that has an element for each id; not for −1.
+    constexpr std::size_t place() const noexcept { return static_cast<std::size_t>(value); }
+
+    friend constexpr auto operator<=>(index, index) = default;
+};
+
+struct of_server;
+struct of_contributor;
+struct of_peer;
+
+using server_id = index<of_server>;           ///< [0, servers)
+using contributor_id = index<of_contributor>; ///< [0, contributors): the order of combination
+using peer_id = index<of_peer>;               ///< place in `transport_needs::peers`
 
 /// The roles of the nodes of a topology: a contributor has tensors, a server combines a share of every
 /// bucket. A node has one role or both.

@@ -4,7 +4,6 @@
 #define HERRING_PLAN_DIVISION_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/base/ids.hpp"
 #include "herring/base/units.hpp"
 #include "herring/model/roles.hpp"
 #include "herring/plan/bucket.hpp"

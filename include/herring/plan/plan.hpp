@@ -6,7 +6,6 @@
 #include "herring/base/config.hpp"
 #include "herring/base/digest.hpp"
 #include "herring/base/error.hpp"
-#include "herring/base/ids.hpp"
 #include "herring/base/text.hpp"
 #include "herring/base/units.hpp"
 #include "herring/fusion/fusion.hpp"

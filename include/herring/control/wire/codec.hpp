@@ -5,7 +5,6 @@
 
 #include "herring/base/byte_buffer.hpp"
 #include "herring/base/config.hpp"
-#include "herring/base/little_endian.hpp"
 #include "herring/base/text.hpp"
 
 #include <cstddef>

@@ -5,7 +5,6 @@
 
 #include "herring/base/byte_buffer.hpp"
 #include "herring/base/config.hpp"
-#include "herring/base/little_endian.hpp"
 #include "herring/control/wire/frame.hpp"
 #include "herring/crypto/seal_provider.hpp"
 #include "herring/crypto/secret_key.hpp"

@@ -3,8 +3,8 @@
 #ifndef HERRING_TRANSPORT_SEALED_ENVELOPE_HPP
 #define HERRING_TRANSPORT_SEALED_ENVELOPE_HPP
 
+#include "herring/base/byte_buffer.hpp"
 #include "herring/base/config.hpp"
-#include "herring/base/little_endian.hpp"
 
 #include <array>
 #include <cstddef>

@@ -5,9 +5,9 @@
 
 #include "herring/base/config.hpp"
 #include "herring/base/fixed_array.hpp"
-#include "herring/base/ids.hpp"
 #include "herring/control/data_sockets.hpp"
 #include "herring/machine/descriptor.hpp"
+#include "herring/model/roles.hpp"
 #include "herring/transport/envelope.hpp"
 #include "herring/transport/tcp/link.hpp"
 #include "herring/transport/tcp/match_table.hpp"
