@@ -33,7 +33,7 @@ class digest {
         return *this;
     }
     constexpr digest& add(std::string_view text) noexcept {
-        word(0x7465'7874'0000'0000u + text.size()); // "text": a text is not taken for two numbers
+        word(0x7465'7874'0000'0000u + text.size()); // "text": a text differs from two numbers
         std::uint64_t bits = 0;
         std::size_t held = 0;
         for (char const c : text) {

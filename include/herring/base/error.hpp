@@ -34,12 +34,12 @@ enum class errc : int {
     unreachable,  ///< an address or an interface that does not resolve, bind or answer
     no_resources, ///< memory, shared memory, ports, descriptors
     unsupported,  ///< the machine, kernel or library cannot do what the policy needs
-    corrupted,    ///< a message came otherwise than it was sent, or a checkpoint is not what was saved
+    corrupted,    ///< a message arrived changed, or a checkpoint differs from what was saved
     device,       ///< an accelerator or a NIC reported an error
     internal      ///< a defect in Herring
 };
 
-/// The identifier's text, e.g. "timeout".
+/// Returns the text of an error code, e.g. "timeout".
 constexpr char const* to_string(errc c) noexcept {
     switch (c) {
     case errc::ok:
@@ -114,7 +114,7 @@ struct failure {
         return result;
     }
 
-    /// "herring: rank 2: all_reduce: peer lost (rank 3): its connection closed; ..."
+    /// Returns "herring: rank 2: all_reduce: peer lost (rank 3): its connection closed; ...".
     template <class Target = detail::target> HERRING_SETUP std::string message() const {
         std::string out = "herring: ";
         if (reporter >= 0) detail::append(out, {"rank ", reporter, ": "});
@@ -203,7 +203,7 @@ class [[nodiscard]] status {
 
     errc code_ = errc::ok;
     union {
-        failure failure_; // unless ok
+        failure failure_; // constructed unless ok
     };
 };
 

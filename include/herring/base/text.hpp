@@ -32,7 +32,7 @@ struct text_part {
     }
 };
 
-/// Returns a text_part as text; `digits` is room for those of a number.
+/// Returns a text_part as text. `digits`: room for the digits of a number.
 HERRING_SEPARABLE std::string_view as_text(text_part const& p, char (&digits)[24]) noexcept;
 
 /// Appends the pieces. One function out of line: chains of operator+ at every error cost compile time.

@@ -21,8 +21,8 @@ namespace HERRING_NAMESPACE::detail {
 /// Counts the forks since the first object of Herring, and makes a forked child give up the sockets of its
 /// parent; a child that lives on would otherwise keep the connections of a killed parent open.
 ///
-/// In the child an unconnected socket takes the place of each: code that still has the number neither reaches
-/// the parent's peers nor closes a descriptor of the program.
+/// In the child an unconnected socket takes the place of each such socket: code that still has the number
+/// neither reaches the parent's peers nor closes a descriptor of the program.
 ///
 /// Children of vfork, posix_spawn, clone or _Fork are not noticed: these run no handlers of pthread_atfork.
 /// Such a child must call exec or _exit.

@@ -23,9 +23,9 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// Looks a name up: a literal address at once, else in a detached thread, since a resolver may take long. If
-///                  no thread can be started, the constructor itself waits for the resolver. A thread that
-///                  has not answered by the deadline, or by the end of this object, is left alone.
+/// Looks a host name up: a literal address at once, else in a detached thread, since a resolver may take
+/// long. If no thread can be started, the constructor itself waits for the resolver. A thread that has not
+/// answered by the deadline, or by the end of this object, is left running.
 class name_lookup {
   public:
     HERRING_SETUP name_lookup(std::string const& host, std::uint16_t port, time_point deadline)

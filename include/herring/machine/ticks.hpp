@@ -24,8 +24,8 @@ struct tick_anchor {
     std::uint64_t width = 0; ///< ticks between the two readings before and after that of the clock
 };
 
-/// Reads ticks: of the time-stamp counter if it is invariant (one rate at any frequency and in any sleep
-///              state of the core), else nanoseconds of the monotonic clock.
+/// Reads ticks of the time-stamp counter if it is invariant (one rate at any frequency and in any sleep state
+/// of the core), else nanoseconds of the monotonic clock.
 ///
 /// Cost:   a reading of the counter takes 10 to 20 ns, of the clock 20 to 40 ns.
 /// Source: Intel SDM 17.17.1: CPUID.80000007H:EDX[8].

@@ -18,7 +18,7 @@
 namespace HERRING_NAMESPACE {
 
 /// One tensor: its name (for messages and the digest), its number of elements (zero is allowed), and, with an
-///             optimizer, the group whose hyper values apply to it.
+/// optimizer, the group whose hyper values apply to it.
 struct tensor_spec {
     std::string name;
     std::size_t elements = 0;
