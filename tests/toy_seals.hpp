@@ -3,7 +3,7 @@
 #ifndef HERRING_TESTS_TOY_SEALS_HPP
 #define HERRING_TESTS_TOY_SEALS_HPP
 
-#include "herring/base/byte_buffer.hpp"
+#include "herring/base/bytes.hpp"
 #include "herring/crypto/random.hpp"
 #include "herring/crypto/seal_provider.hpp"
 #include "herring/crypto/secret_key.hpp"

@@ -3,8 +3,8 @@
 #ifndef HERRING_HERRING_HPP
 #define HERRING_HERRING_HPP
 
+#include "herring/base/bytes.hpp"
 #include "herring/base/error.hpp"
-#include "herring/base/units.hpp"
 #include "herring/base/version.hpp"
 #include "herring/control/world.hpp"
 #include "herring/fusion/balanced_buffer.hpp"

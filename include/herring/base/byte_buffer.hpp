@@ -1,4 +1,4 @@
-// herring: bytes of messages: a buffer that grows, and integers as little-endian bytes on any machine.
+// herring: a buffer of bytes that grows, for messages that are assembled or received.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_BASE_BYTE_BUFFER_HPP
 #define HERRING_BASE_BYTE_BUFFER_HPP
@@ -12,20 +12,6 @@
 #include <utility>
 
 namespace HERRING_NAMESPACE::detail {
-
-/// Writes an integer as little-endian bytes. Cost: one store.
-template <class Integer> constexpr void put(std::byte* to, Integer value) noexcept {
-    for (std::size_t i = 0; i < sizeof(Integer); ++i) to[i] = static_cast<std::byte>(value >> (8 * i));
-}
-
-/// Reads an integer of little-endian bytes. Cost: one load.
-template <class Integer> constexpr Integer get(std::byte const* from) noexcept {
-    Integer value = 0;
-    for (std::size_t i = 0; i < sizeof(Integer); ++i)
-        value =
-            static_cast<Integer>(value | static_cast<Integer>(std::to_integer<Integer>(from[i]) << (8 * i)));
-    return value;
-}
 
 /// Bytes that grow; moved, not copied. Costs a fraction of a std::vector to compile.
 class byte_buffer {

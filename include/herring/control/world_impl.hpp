@@ -3,7 +3,7 @@
 #ifndef HERRING_CONTROL_WORLD_IMPL_HPP
 #define HERRING_CONTROL_WORLD_IMPL_HPP
 
-#include "herring/base/byte_buffer.hpp"
+#include "herring/base/bytes.hpp"
 #include "herring/base/config.hpp"
 #include "herring/base/error.hpp"
 #include "herring/control/alone.hpp"

@@ -3,7 +3,7 @@
 #ifndef HERRING_ENGINE_COMMAND_IMPL_HPP
 #define HERRING_ENGINE_COMMAND_IMPL_HPP
 
-#include "herring/base/byte_buffer.hpp"
+#include "herring/base/bytes.hpp"
 #include "herring/base/config.hpp"
 #include "herring/control/wire/codec.hpp"
 #include "herring/engine/command.hpp"

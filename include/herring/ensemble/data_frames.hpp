@@ -3,7 +3,7 @@
 #ifndef HERRING_ENSEMBLE_DATA_FRAMES_HPP
 #define HERRING_ENSEMBLE_DATA_FRAMES_HPP
 
-#include "herring/base/byte_buffer.hpp"
+#include "herring/base/bytes.hpp"
 #include "herring/base/config.hpp"
 #include "herring/ensemble/outcome.hpp"
 

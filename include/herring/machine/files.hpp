@@ -1,4 +1,4 @@
-// herring: small files of /proc and /sys, the limit on the size of files, and files replaced at once.
+// herring: the limit on the size of files, and files that are replaced at once.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_MACHINE_FILES_HPP
 #define HERRING_MACHINE_FILES_HPP
@@ -21,22 +21,6 @@
 #include <unistd.h>
 
 namespace HERRING_NAMESPACE::detail {
-
-inline constexpr std::size_t most_of_a_small_file = std::size_t{1} << 20;
-
-/// Returns a file of /proc or /sys as text; empty if it cannot be read, cut behind 1 MiB.
-HERRING_SETUP inline std::string small_file(std::string const& path) {
-    std::string text;
-    descriptor const file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-    if (file.get() < 0) return text;
-    char part[4096];
-    for (ssize_t got = 0; (got = ::read(file.get(), part, sizeof part)) > 0 || (got < 0 && errno == EINTR);)
-        if (got > 0) {
-            text.append(part, static_cast<std::size_t>(got));
-            if (text.size() >= most_of_a_small_file) break;
-        }
-    return text;
-}
 
 /// Returns the limit on the size of files in bytes (ulimit -f). Check it before writing: beyond the limit the
 /// kernel sends SIGXFSZ, which ends the process.

@@ -5,7 +5,7 @@
 
 #include "herring/base/config.hpp"
 #include "herring/base/text.hpp"
-#include "herring/machine/files.hpp"
+#include "herring/machine/descriptor.hpp"
 #include "herring/machine/identity.hpp"
 
 #include <cstddef>

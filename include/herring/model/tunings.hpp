@@ -3,8 +3,8 @@
 #ifndef HERRING_MODEL_TUNINGS_HPP
 #define HERRING_MODEL_TUNINGS_HPP
 
+#include "herring/base/bytes.hpp"
 #include "herring/base/config.hpp"
-#include "herring/base/units.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -3,11 +3,11 @@
 #ifndef HERRING_PLAN_PLAN_HPP
 #define HERRING_PLAN_PLAN_HPP
 
+#include "herring/base/bytes.hpp"
 #include "herring/base/config.hpp"
 #include "herring/base/digest.hpp"
 #include "herring/base/error.hpp"
 #include "herring/base/text.hpp"
-#include "herring/base/units.hpp"
 #include "herring/fusion/fusion.hpp"
 #include "herring/model/roles.hpp"
 #include "herring/model/topology.hpp"

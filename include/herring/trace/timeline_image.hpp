@@ -3,8 +3,8 @@
 #ifndef HERRING_TRACE_TIMELINE_IMAGE_HPP
 #define HERRING_TRACE_TIMELINE_IMAGE_HPP
 
+#include "herring/base/bytes.hpp"
 #include "herring/base/config.hpp"
-#include "herring/base/units.hpp"
 #include "herring/machine/ticks.hpp"
 #include "herring/trace/trace.hpp"
 

@@ -1,6 +1,6 @@
-// herring: tests of machine/files.hpp.
+// herring: tests of machine/descriptor.hpp.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/machine/files.hpp"
+#include "herring/machine/descriptor.hpp"
 
 #include "doctest/doctest.h"
 

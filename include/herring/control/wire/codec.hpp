@@ -4,6 +4,7 @@
 #define HERRING_CONTROL_WIRE_CODEC_HPP
 
 #include "herring/base/byte_buffer.hpp"
+#include "herring/base/bytes.hpp"
 #include "herring/base/config.hpp"
 #include "herring/base/text.hpp"
 

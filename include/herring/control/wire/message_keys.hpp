@@ -3,7 +3,7 @@
 #ifndef HERRING_CONTROL_WIRE_MESSAGE_KEYS_HPP
 #define HERRING_CONTROL_WIRE_MESSAGE_KEYS_HPP
 
-#include "herring/base/byte_buffer.hpp"
+#include "herring/base/bytes.hpp"
 #include "herring/base/config.hpp"
 #include "herring/crypto/secret_key.hpp"
 #include "herring/crypto/sha256.hpp"

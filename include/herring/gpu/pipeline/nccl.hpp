@@ -3,9 +3,9 @@
 #ifndef HERRING_GPU_PIPELINE_NCCL_HPP
 #define HERRING_GPU_PIPELINE_NCCL_HPP
 
+#include "herring/base/bytes.hpp"
 #include "herring/base/config.hpp"
 #include "herring/base/error.hpp"
-#include "herring/base/units.hpp"
 #include "herring/control/all_or_none.hpp"
 #include "herring/engine/execution.hpp"
 #include "herring/gpu/nccl.hpp"

@@ -3,8 +3,8 @@
 #ifndef HERRING_GPU_PIPELINE_PCIE_STAGING_HPP
 #define HERRING_GPU_PIPELINE_PCIE_STAGING_HPP
 
+#include "herring/base/bytes.hpp"
 #include "herring/base/config.hpp"
-#include "herring/base/units.hpp"
 #include "herring/gpu/pipeline/device_tensors.hpp"
 #include "herring/gpu/pipeline/pipeline.hpp"
 #include "herring/gpu/pipeline/summing_threads.hpp"

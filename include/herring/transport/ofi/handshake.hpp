@@ -3,7 +3,7 @@
 #ifndef HERRING_TRANSPORT_OFI_HANDSHAKE_HPP
 #define HERRING_TRANSPORT_OFI_HANDSHAKE_HPP
 
-#include "herring/base/byte_buffer.hpp"
+#include "herring/base/bytes.hpp"
 #include "herring/base/config.hpp"
 #include "herring/base/error.hpp"
 #include "herring/base/fixed_array.hpp"

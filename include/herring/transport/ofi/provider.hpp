@@ -3,8 +3,8 @@
 #ifndef HERRING_TRANSPORT_OFI_PROVIDER_HPP
 #define HERRING_TRANSPORT_OFI_PROVIDER_HPP
 
+#include "herring/base/bytes.hpp"
 #include "herring/base/config.hpp"
-#include "herring/base/units.hpp"
 #include "herring/model/tunings.hpp"
 #include "herring/policy/policy.hpp"
 

@@ -3,7 +3,7 @@
 #ifndef HERRING_TRANSPORT_SEALED_ENVELOPE_HPP
 #define HERRING_TRANSPORT_SEALED_ENVELOPE_HPP
 
-#include "herring/base/byte_buffer.hpp"
+#include "herring/base/bytes.hpp"
 #include "herring/base/config.hpp"
 
 #include <array>

@@ -3,7 +3,7 @@
 #ifndef HERRING_TRANSPORT_SEALED_KEYS_HPP
 #define HERRING_TRANSPORT_SEALED_KEYS_HPP
 
-#include "herring/base/byte_buffer.hpp"
+#include "herring/base/bytes.hpp"
 #include "herring/base/config.hpp"
 #include "herring/control/world.hpp"
 #include "herring/crypto/secret_key.hpp"

@@ -3,7 +3,7 @@
 #ifndef HERRING_TRANSPORT_TCP_FRAME_HPP
 #define HERRING_TRANSPORT_TCP_FRAME_HPP
 
-#include "herring/base/byte_buffer.hpp"
+#include "herring/base/bytes.hpp"
 #include "herring/base/config.hpp"
 #include "herring/base/crc32c.hpp"
 #include "herring/transport/envelope.hpp"

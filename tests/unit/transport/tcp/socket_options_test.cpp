@@ -6,7 +6,6 @@
 
 #include "herring/error.hpp"
 #include "herring/machine/descriptor.hpp"
-#include "herring/machine/files.hpp"
 
 #include <chrono>
 #include <limits>
