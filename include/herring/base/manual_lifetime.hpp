@@ -18,25 +18,25 @@ template <class Value> class manual_lifetime {
     manual_lifetime(manual_lifetime const&) = delete;
     manual_lifetime& operator=(manual_lifetime const&) = delete;
     ~manual_lifetime() {
-        if (made_) value_.~Value();
+        if (constructed_) value_.~Value();
     }
 
     /// Destroys the value now, if there is one.
     void reset() noexcept {
-        if (std::exchange(made_, false)) value_.~Value();
+        if (std::exchange(constructed_, false)) value_.~Value();
     }
 
     /// Leaves the value without ever destroying it: in a forked child it belongs to the parent.
-    void abandon() noexcept { made_ = false; }
+    void abandon() noexcept { constructed_ = false; }
 
     /// Constructs the value. At most once.
     template <class... Arguments> Value& emplace(Arguments&&... arguments) {
         Value* const value = ::new (static_cast<void*>(&value_)) Value(std::forward<Arguments>(arguments)...);
-        made_ = true;
+        constructed_ = true;
         return *value;
     }
 
-    explicit operator bool() const noexcept { return made_; }
+    explicit operator bool() const noexcept { return constructed_; }
     Value& operator*() noexcept { return value_; }
     Value* operator->() noexcept { return &value_; }
     Value const& operator*() const noexcept { return value_; }
@@ -46,7 +46,7 @@ template <class Value> class manual_lifetime {
     union {
         Value value_;
     };
-    bool made_ = false;
+    bool constructed_ = false;
 };
 
 } // namespace HERRING_NAMESPACE::detail

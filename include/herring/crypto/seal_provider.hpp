@@ -33,9 +33,9 @@ class seal_provider {
         using exchange = typename Library::exchange;
 
         static void* make_exchange(exchange_key& shown) noexcept {
-            exchange* const made = new (std::nothrow) exchange;
-            if (made == nullptr || made->begin(shown)) return made;
-            delete made;
+            exchange* const self = new (std::nothrow) exchange;
+            if (self == nullptr || self->begin(shown)) return self;
+            delete self;
             return nullptr;
         }
         static bool agree(void* self, exchange_key const& other, secret_key& shared) noexcept {
@@ -44,9 +44,9 @@ class seal_provider {
         static void drop_exchange(void* self) noexcept { delete static_cast<exchange*>(self); }
 
         static void* make_cipher(bool seals, secret_key const& key) noexcept {
-            cipher* const made = new (std::nothrow) cipher;
-            if (made == nullptr || made->begin(seals, key)) return made;
-            delete made;
+            cipher* const self = new (std::nothrow) cipher;
+            if (self == nullptr || self->begin(seals, key)) return self;
+            delete self;
             return nullptr;
         }
         static bool take(void* self, secret_key const& key) noexcept {

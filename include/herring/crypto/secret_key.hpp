@@ -67,9 +67,9 @@ class key_page {
             ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (memory == MAP_FAILED) return nullptr;
         (void)::madvise(memory, bytes, MADV_DONTDUMP);
-        auto* const made = ::new (memory) key_page;
+        auto* const page = ::new (memory) key_page;
         key_page* other = nullptr;
-        if (to.compare_exchange_strong(other, made, std::memory_order_acq_rel)) return made;
+        if (to.compare_exchange_strong(other, page, std::memory_order_acq_rel)) return page;
         ::munmap(memory, bytes);
         return other;
     }

@@ -117,8 +117,8 @@ struct if_beyond {
     }
 };
 struct zero_or {
-    template <class Value> HERRING_ALWAYS_INLINE static Value combine(Value squares, Value told) noexcept {
-        return squares == Value{} ? squares : told;
+    template <class Value> HERRING_ALWAYS_INLINE static Value combine(Value squares, Value certain) noexcept {
+        return squares == Value{} ? squares : certain;
     }
 };
 struct if_nan {
@@ -352,8 +352,8 @@ template <class Element> struct moments_call {
     // numbers is 0.
     template <class At, class Numbers>
     [[gnu::noinline]] void look_again(At at, Numbers mean, Numbers squares) const noexcept {
-        auto const told = squares.combined(at.excess(squares, mean, rounding), if_beyond{});
-        if (!squares.combined(told, zero_or{}).any_nan()) {
+        auto const certain = squares.combined(at.excess(squares, mean, rounding), if_beyond{});
+        if (!squares.combined(certain, zero_or{}).any_nan()) {
             at.store(means, mean);
             return at.store(deviations, squares.finished(rooted));
         }
@@ -373,7 +373,7 @@ template <class Element> struct moments_call {
             add(total, any, ranks == 1 ? off : given.combined(off.finished(by), update::sum{}));
         });
         at.store(means, mean); // only now: targets may be the memory of contributions
-        at.store(deviations, told.combined(total, if_nan{}).finished(rooted));
+        at.store(deviations, certain.combined(total, if_nan{}).finished(rooted));
     }
     // Calls call(mean, squares about it, ranks) for each contribution, and for each node of several ranks.
     template <class At, class Call> void each_mean(At const& at, Call const& call) const noexcept {

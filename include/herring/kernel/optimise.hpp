@@ -198,12 +198,12 @@ template <class Optimizer, class Element, class Prepared> struct direction_sink 
     }
     HERRING_ALWAYS_INLINE void put_registers(std::size_t i, block<Element> const& total) const noexcept {
         block<Element> const gradient = total.finished(factor), weight = kept.weights_at(i);
-        block<Element> made;
+        block<Element> directions;
         kept.block_at(
             i, [&](auto at, auto* state) __attribute__((always_inline)) {
-                made.*at = Optimizer::direction(weight.*at, gradient.*at, state, kept.with);
+                directions.*at = Optimizer::direction(weight.*at, gradient.*at, state, kept.with);
             });
-        made.store_wide(to + i);
+        directions.store_wide(to + i);
     }
     HERRING_ALWAYS_INLINE void put(std::size_t i, number total) const noexcept {
         number const gradient = factor(total), weight = kept.of.exact()[i];

@@ -39,25 +39,26 @@ struct local_address {
 /// connections that wait to be accepted; the kernel may lower it.
 HERRING_SETUP inline descriptor listen_locally(std::string_view name, int waiting = 64) noexcept {
     local_address const at(name);
-    descriptor made(forks::own(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)));
-    if (made.get() < 0 || ::bind(made.get(), at.get(), at.size) != 0 || ::listen(made.get(), waiting) != 0)
+    descriptor socket(forks::own(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)));
+    if (socket.get() < 0 || ::bind(socket.get(), at.get(), at.size) != 0 ||
+        ::listen(socket.get(), waiting) != 0)
         return descriptor();
-    return made;
+    return socket;
 }
 /// Returns a socket connected to `name`; −1 and errno if no process listens there or too many connect at
 /// once. Never blocks.
 HERRING_SETUP inline descriptor dial_locally(std::string_view name) noexcept {
     local_address const at(name);
-    descriptor made(forks::own(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)));
-    if (made.get() < 0 || ::connect(made.get(), at.get(), at.size) != 0) return descriptor();
-    return made;
+    descriptor socket(forks::own(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)));
+    if (socket.get() < 0 || ::connect(socket.get(), at.get(), at.size) != 0) return descriptor();
+    return socket;
 }
 
 /// True if the process at the other end belongs to this process's user.
 HERRING_SETUP inline bool same_user(int socket) noexcept {
-    ucred who{};
-    socklen_t size = sizeof who;
-    return ::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &who, &size) == 0 && who.uid == ::geteuid();
+    ucred peer{};
+    socklen_t size = sizeof peer;
+    return ::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.uid == ::geteuid();
 }
 
 /// Sends one packet, with the descriptor `passed` unless it is −1. False, and errno: it was not sent.

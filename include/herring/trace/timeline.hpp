@@ -69,16 +69,17 @@ class timeline_memory {
             return {};
         }
         ::unlink(path.c_str());
-        descriptor const made(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644));
-        int failed = made.get() < 0 ? errno : ::posix_fallocate(made.get(), 0, static_cast<off_t>(bytes));
+        descriptor const opened(
+            ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644));
+        int failed = opened.get() < 0 ? errno : ::posix_fallocate(opened.get(), 0, static_cast<off_t>(bytes));
         void* at = MAP_FAILED;
         if (failed == 0) {
-            at = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, made.get(), 0);
+            at = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, opened.get(), 0);
             failed = at == MAP_FAILED ? errno : 0;
         }
         if (failed != 0) {
             why = std::strerror(failed);
-            if (made.get() >= 0) ::unlink(path.c_str());
+            if (opened.get() >= 0) ::unlink(path.c_str());
         }
         return timeline_memory(at, bytes, true);
     }

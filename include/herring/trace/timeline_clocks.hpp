@@ -25,11 +25,11 @@ namespace HERRING_NAMESPACE::detail {
 /// Returns a number that is equal for processes with the same monotonic clock: of one boot, in one time
 /// namespace.
 HERRING_SETUP inline std::uint64_t clock_identity() {
-    std::string who = boot_id();
+    std::string identity = boot_id();
     char space[64];
     ssize_t const length = ::readlink("/proc/self/ns/time", space, sizeof space);
-    if (length > 0) who.append(space, static_cast<std::size_t>(length));
-    return digest().add(std::string_view(who)).value();
+    if (length > 0) identity.append(space, static_cast<std::size_t>(length));
+    return digest().add(std::string_view(identity)).value();
 }
 
 /// Returns the number of this process's PID namespace, in which a pid is unique; 0: not known.

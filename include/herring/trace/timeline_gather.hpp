@@ -41,9 +41,10 @@ HERRING_SETUP inline std::vector<timeline_data> gather_timelines(detail::timelin
     auto const count = static_cast<std::size_t>(ranks.size());
     std::uint64_t const own_size = mine.size();
     std::vector<std::uint64_t> sizes(count);
-    auto const told = ranks.all_gather(std::as_bytes(std::span(&own_size, 1)));
+    auto const gathered = ranks.all_gather(std::as_bytes(std::span(&own_size, 1)));
     for (std::size_t r = 0; r < count; ++r)
-        if (told[r].size() == sizeof own_size) std::memcpy(&sizes[r], told[r].data(), sizeof own_size);
+        if (gathered[r].size() == sizeof own_size)
+            std::memcpy(&sizes[r], gathered[r].data(), sizeof own_size);
     std::uint64_t const most = *std::max_element(sizes.begin(), sizes.end());
     std::vector<std::vector<std::byte>> images(ranks.rank() == 0 ? count : 0);
     for (std::size_t at = 0; at < most; at += piece) {

@@ -358,14 +358,15 @@ struct timeline_report {
         }
         absorbed = all_skew > 0 ? hidden_skew / all_skew : 0;
         skew = timeline_times::of(std::move(skews));
-        for (auto& [who, times] : late) found_ranks[who].lateness = timeline_times::of(std::move(times));
-        for (auto const& [who, ns] : found.waited) found_ranks[who].waited_ns = ns;
-        for (auto const& [who, stall] : found.stalls) {
-            found_ranks[who].stalls = stall.count;
-            found_ranks[who].stalled_ns = stall.ns;
+        for (auto& [number, times] : late)
+            found_ranks[number].lateness = timeline_times::of(std::move(times));
+        for (auto const& [number, ns] : found.waited) found_ranks[number].waited_ns = ns;
+        for (auto const& [number, stall] : found.stalls) {
+            found_ranks[number].stalls = stall.count;
+            found_ranks[number].stalled_ns = stall.ns;
         }
-        for (auto& [who, r] : found_ranks) {
-            r.rank = who;
+        for (auto& [number, r] : found_ranks) {
+            r.rank = number;
             by_rank.push_back(std::move(r));
         }
     }
