@@ -6,7 +6,7 @@
 #include "herring/base/config.hpp"
 #include "herring/base/digest.hpp"
 #include "herring/base/error.hpp"
-#include "herring/base/text.hpp"
+#include "herring/base/type_name.hpp"
 #include "herring/checkpoint/replica.hpp"
 #include "herring/checkpoint/state_range.hpp"
 #include "herring/checkpoint/tensor_memory.hpp"

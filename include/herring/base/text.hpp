@@ -1,4 +1,4 @@
-// herring: messages put together from pieces, and the names of types in them.
+// herring: messages put together from pieces.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_BASE_TEXT_HPP
 #define HERRING_BASE_TEXT_HPP
@@ -42,33 +42,6 @@ HERRING_SEPARABLE void append(std::string& to, std::initializer_list<text_part> 
 HERRING_SEPARABLE std::string text(std::initializer_list<text_part> pieces);
 
 } // namespace HERRING_NAMESPACE::detail
-
-namespace HERRING_NAMESPACE {
-namespace detail {
-
-// The compiler's spelling of a type, e.g. "my_models::fast_tcp".
-template <class Spelled> constexpr std::string_view spelling() noexcept {
-    std::string_view const all = __PRETTY_FUNCTION__;
-    std::string_view const mark = "Spelled = ";
-    std::size_t const from = all.find(mark) + mark.size();
-    std::size_t const semicolon = all.find(';', from);
-    return all.substr(from, (semicolon < all.size() ? semicolon : all.rfind(']')) - from);
-}
-
-} // namespace detail
-
-/// The name of a policy in messages: its `static constexpr` member `name`, else the compiler's spelling of
-/// its type.
-///
-/// Ranks compare names: a policy template with value parameters has no `name`, or one with the values in it.
-template <class Policy> constexpr std::string_view policy_name() noexcept {
-    if constexpr (requires { std::string_view(Policy::name); })
-        return Policy::name;
-    else
-        return detail::spelling<Policy>();
-}
-
-} // namespace HERRING_NAMESPACE
 
 #ifndef HERRING_SEPARATE
 #include "herring/base/text_impl.hpp"

@@ -4,7 +4,7 @@
 #define HERRING_MODEL_ELEMENT_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/base/text.hpp"
+#include "herring/base/type_name.hpp"
 
 #include <concepts>
 #include <cstdint>

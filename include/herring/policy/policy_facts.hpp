@@ -4,7 +4,7 @@
 #define HERRING_POLICY_POLICY_FACTS_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/base/text.hpp"
+#include "herring/base/type_name.hpp"
 #include "herring/policy/pack.hpp"
 
 #include <string_view>

@@ -1,6 +1,6 @@
-// herring: tests of base/text.hpp: what messages call a type.
+// herring: tests of base/type_name.hpp: what messages call a type.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/base/text.hpp"
+#include "herring/base/type_name.hpp"
 
 #include "doctest/doctest.h"
 
