@@ -6,7 +6,6 @@
 #include "herring/base/config.hpp"
 
 #include <cstddef>
-#include <utility>
 
 namespace HERRING_NAMESPACE::detail {
 
@@ -63,7 +62,7 @@ template <class Value> class append_buffer {
     HERRING_SETUP void grow() {
         fixed_array<Value> larger(2 * size_ + 8);
         for (std::size_t i = 0; i < size_; ++i) larger[i] = room_[i];
-        room_ = std::move(larger);
+        room_ = static_cast<fixed_array<Value>&&>(larger);
     }
 
     fixed_array<Value> room_;
@@ -81,8 +80,9 @@ template <class Value> class drain_buffer : private append_buffer<Value> {
     /// Calls `take` with each value, in the order of `push`. Returns their number.
     template <class Take> std::size_t hand_out(Take& take) noexcept {
         if (empty()) return 0;
-        going_ = std::move(this->room_); // tables swap
-        std::size_t const count = std::exchange(this->size_, 0);
+        going_ = static_cast<fixed_array<Value>&&>(this->room_); // tables swap
+        std::size_t const count = this->size_;
+        this->size_ = 0;
         for (std::size_t i = 0; i < count; ++i) take(going_[i]);
         return count;
     }

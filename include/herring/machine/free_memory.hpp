@@ -5,7 +5,6 @@
 
 #include "herring/base/config.hpp"
 #include "herring/base/text.hpp"
-#include "herring/machine/descriptor.hpp"
 #include "herring/machine/identity.hpp"
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// herring: identity of this process: host, boot, network namespace; and the cores that it may use.
+// herring: identity of this process: host, boot, network namespace and cores; small files of /proc and /sys.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_MACHINE_IDENTITY_HPP
 #define HERRING_MACHINE_IDENTITY_HPP
@@ -14,12 +14,29 @@
 #include <cstdio>
 #include <string>
 
+#include <fcntl.h>
 #include <sched.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 namespace HERRING_NAMESPACE::detail {
+
+inline constexpr std::size_t most_of_a_small_file = std::size_t{1} << 20;
+
+/// Returns a file of /proc or /sys as text; empty if it cannot be read, cut behind 1 MiB.
+HERRING_SETUP inline std::string small_file(std::string const& path) {
+    std::string text;
+    descriptor const file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    if (file.get() < 0) return text;
+    char part[4096];
+    for (ssize_t got = 0; (got = ::read(file.get(), part, sizeof part)) > 0 || (got < 0 && errno == EINTR);)
+        if (got > 0) {
+            text.append(part, static_cast<std::size_t>(got));
+            if (text.size() >= most_of_a_small_file) break;
+        }
+    return text;
+}
 
 /// Returns 64 random bits of the kernel, never 0. Not for secrets.
 HERRING_SETUP inline std::uint64_t random_bits() noexcept {

@@ -1,6 +1,6 @@
-// herring: tests of machine/descriptor.hpp.
+// herring: tests of machine/identity.hpp.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/machine/descriptor.hpp"
+#include "herring/machine/identity.hpp"
 
 #include "doctest/doctest.h"
 
