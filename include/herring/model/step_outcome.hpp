@@ -11,9 +11,9 @@ namespace HERRING_NAMESPACE {
 
 /// The outcome of a step, returned by `wait()`; the same on every rank.
 enum class step : std::uint8_t {
-    exchanged, ///< all buckets were exchanged; with an optimizer, every weight is updated
-    partial,   ///< some buckets were exchanged
-    local,     ///< none: each rank, or each node, continues with its own values
+    exchanged, ///< all buckets are, or were, exchanged; with an optimizer, every weight is updated
+    partial,   ///< some buckets are exchanged
+    local,     ///< no bucket: each rank, or each node, continues with its own values
     /// A gradient was not finite (`nonfinite::skip_step`): weights, state and the number of steps stay.
     skipped
 };
