@@ -18,7 +18,6 @@
 #include <vector>
 
 #include "herring/base/crc32c.hpp"
-#include "herring/crypto/hmac.hpp"
 #include "herring/crypto/sha256.hpp"
 #include "herring/kernel/fold.hpp"
 #include "herring/update/average.hpp"

@@ -3,11 +3,11 @@
 #ifndef HERRING_TESTS_TOY_SEALS_HPP
 #define HERRING_TESTS_TOY_SEALS_HPP
 
-#include "herring/base/little_endian.hpp"
-#include "herring/crypto/hmac.hpp"
+#include "herring/base/bytes.hpp"
 #include "herring/crypto/random.hpp"
 #include "herring/crypto/seal_provider.hpp"
 #include "herring/crypto/secret_key.hpp"
+#include "herring/crypto/sha256.hpp"
 
 #include <algorithm>
 #include <array>

@@ -6,7 +6,7 @@
 #include "herring/base/config.hpp"
 #include "herring/base/error.hpp"
 #include "herring/checkpoint.hpp"
-#include "herring/gaps/task.hpp"
+#include "herring/gaps/worker.hpp"
 #include "herring/in_gaps.hpp"
 #include "herring/policy/policy.hpp"
 #include "herring/reducer.hpp"

@@ -3,8 +3,9 @@
 #ifndef HERRING_HERRING_HPP
 #define HERRING_HERRING_HPP
 
+#include "herring/base/bytes.hpp"
 #include "herring/base/error.hpp"
-#include "herring/base/units.hpp"
+#include "herring/base/version.hpp"
 #include "herring/control/world.hpp"
 #include "herring/fusion/balanced_buffer.hpp"
 #include "herring/fusion/per_tensor.hpp"
@@ -20,7 +21,7 @@
 #include "herring/reducer.hpp"
 #include "herring/sharding/balanced.hpp"
 #include "herring/sharding/whole_tensor.hpp"
-#include "herring/trace/off.hpp"
+#include "herring/trace/trace.hpp"
 #include "herring/update/average.hpp"
 #include "herring/update/logical_and.hpp"
 #include "herring/update/logical_or.hpp"

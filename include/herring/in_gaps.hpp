@@ -5,8 +5,6 @@
 
 #include "herring/base/config.hpp"
 #include "herring/base/error.hpp"
-#include "herring/gaps/report.hpp"
-#include "herring/gaps/task.hpp"
 #include "herring/gaps/worker.hpp"
 #include "herring/machine/time.hpp"
 #include "herring/model/step_outcome.hpp"

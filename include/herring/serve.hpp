@@ -11,7 +11,7 @@
 #include "herring/machine/private_memory.hpp"
 #include "herring/model/failure_detector_options.hpp"
 #include "herring/model/layout.hpp"
-#include "herring/model/role.hpp"
+#include "herring/model/topology.hpp"
 #include "herring/placement/dedicated.hpp"
 #include "herring/placement/optimal.hpp"
 #include "herring/plan/memory_map.hpp"

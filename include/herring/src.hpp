@@ -27,8 +27,6 @@
 #include "herring/control/memory_check_impl.hpp"
 #include "herring/control/world_impl.hpp"
 #include "herring/control/world_state_impl.hpp"
-#include "herring/crypto/hkdf_impl.hpp"
-#include "herring/crypto/hmac_impl.hpp"
 #include "herring/crypto/secret_impl.hpp"
 #include "herring/crypto/sha256_impl.hpp"
 #include "herring/engine/agreement_impl.hpp"

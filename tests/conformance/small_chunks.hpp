@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "herring/model/exchange_tuning.hpp"
+#include "herring/model/tunings.hpp"
 
 namespace herring::conformance {
 

@@ -3,7 +3,7 @@
 #ifndef HERRING_TESTS_PLAN_INPUTS_HPP
 #define HERRING_TESTS_PLAN_INPUTS_HPP
 
-#include "herring/base/units.hpp"
+#include "herring/base/bytes.hpp"
 #include "herring/plan/plan.hpp"
 
 #include <cstddef>

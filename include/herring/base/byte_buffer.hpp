@@ -1,4 +1,4 @@
-// herring: bytes that grow, of messages that are put together or come in.
+// herring: a buffer of bytes that grows, for messages that are assembled or received.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_BASE_BYTE_BUFFER_HPP
 #define HERRING_BASE_BYTE_BUFFER_HPP
@@ -13,7 +13,7 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// A few plain functions instead of the hundred that a vector is. Moved, not copied.
+/// Bytes that grow; moved, not copied. Costs a fraction of a std::vector to compile.
 class byte_buffer {
   public:
     byte_buffer() = default;
@@ -33,7 +33,9 @@ class byte_buffer {
     std::byte const* end() const noexcept { return data() + size_; }
     operator std::span<std::byte const>() const noexcept { return {data(), size_}; }
 
-    /// Cost: grows by half at least, so that many small ones cost one copy each.
+    /// Appends bytes.
+    ///
+    /// Cost:    grows by at least half, so that each of many small appends costs one copy.
     HERRING_SETUP void append(std::span<std::byte const> more) {
         if (more.empty()) return;
         if (more.size() > room_.size() - size_) {
@@ -45,7 +47,7 @@ class byte_buffer {
         size_ += more.size();
     }
 
-    /// The first `count` are dealt with. Much room is given back when nothing is left.
+    /// Removes the first `count` bytes. Frees a room of more than 64 KiB once it is empty.
     HERRING_SETUP void drop(std::size_t count) {
         size_ -= count;
         if (size_ != 0)

@@ -20,7 +20,7 @@ struct crc32c_tables {
 
 constexpr crc32c_tables make_crc32c_tables() noexcept {
     crc32c_tables tables;
-    // One bit, then all bytes that are known ones with that bit set: remainders add up.
+    // One bit at a time, then the known bytes with that bit set: remainders add up.
     std::uint32_t crc = 1;
     for (std::uint32_t bit = 128; bit != 0; bit /= 2) {
         crc = crc >> 1 ^ (crc & 1 ? 0x82f6'3b78u : 0u); // Castagnoli, reflected
@@ -35,7 +35,7 @@ constexpr crc32c_tables make_crc32c_tables() noexcept {
 
 inline constexpr crc32c_tables crc32c_table = make_crc32c_tables();
 
-/// By table, in constant expressions too.
+/// CRC-32C by table; also in constant expressions.
 constexpr std::uint32_t crc32c_by_table(std::span<std::byte const> data, std::uint32_t crc = 0) noexcept {
     auto const& of = crc32c_table.of;
     auto const at = [&](std::size_t i) { return static_cast<std::uint32_t>(data[i]); };
@@ -52,14 +52,15 @@ constexpr std::uint32_t crc32c_by_table(std::span<std::byte const> data, std::ui
 
 #if defined(__x86_64__)
 
-/// What multiplies a register by the zeroes of `bytes` bytes, when crc32 reduces the product: x^(8·bytes − 33).
+/// The factor x^(8·bytes − 33): multiplied by it and reduced by crc32, a register has `bytes` zero bytes
+/// appended.
 constexpr std::uint32_t crc32c_zeroes(std::size_t bytes) noexcept {
     std::uint32_t power = 1u << 24; // x^7, reflected
     for (std::size_t i = 5; i < bytes; ++i) power = power >> 8 ^ crc32c_table.of[0][power & 0xff];
     return power;
 }
 
-/// The register after the zeroes that crc32c_zeroes stands for.
+/// The register after the zero bytes that the factor of `crc32c_zeroes` stands for.
 [[gnu::target("sse4.2,pclmul")]] inline std::uint64_t crc32c_moved(std::uint64_t crc,
                                                                    std::uint32_t zeroes) noexcept {
     using words = long long __attribute__((vector_size(16)));
@@ -68,8 +69,9 @@ constexpr std::uint32_t crc32c_zeroes(std::size_t bytes) noexcept {
     return __builtin_ia32_crc32di(0, static_cast<unsigned long long>(product[0]));
 }
 
-/// As many pieces of 3 · Lane bytes as there are; Copies: also to `to`. The instruction takes three cycles and starts each cycle, so three thirds are
-/// read at once and then put together.
+/// Takes all whole pieces of 3 · Lane bytes; with Copies also copies them to `to`. The instruction has a
+/// latency of three cycles and a throughput of one a cycle, so three thirds are read side by side and joined
+/// afterwards.
 template <std::size_t Lane, bool Copies>
 [[gnu::target("sse4.2,pclmul")]] inline std::uint64_t
 crc32c_lanes(std::byte*& to, std::byte const*& from, std::size_t& size, std::uint64_t crc) noexcept {
@@ -94,7 +96,7 @@ crc32c_lanes(std::byte*& to, std::byte const*& from, std::size_t& size, std::uin
     return crc;
 }
 
-/// By instructions, which only a processor has of which crc32c_by_hardware() says so. Copies: also to `to`.
+/// CRC-32C by instructions; only where crc32c_by_hardware(). With Copies also copies the data to `to`.
 template <bool Copies>
 [[gnu::target("sse4.2,pclmul")]] inline std::uint32_t
 crc32c_by_instruction(std::byte* to, std::byte const* from, std::size_t size, std::uint32_t before) noexcept {
@@ -123,7 +125,8 @@ crc32c_by_instruction(std::byte* to, std::byte const* from, std::size_t size, st
 
 #endif
 
-/// Whether this processor has the instructions: two tests of what the compiler's library found at start.
+/// True if this processor has the instructions. Cost: two tests of what the compiler's library found at
+/// start.
 inline bool crc32c_by_hardware() noexcept {
 #if defined(__x86_64__)
     return __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("pclmul");
@@ -132,10 +135,10 @@ inline bool crc32c_by_hardware() noexcept {
 #endif
 }
 
-/// CRC-32C of the data, or of data in pieces: crc32c(b, crc32c(a)) is that of a followed by b.
+/// CRC-32C of the data. In pieces: crc32c(b, crc32c(a)) is the CRC of a followed by b.
 ///
-/// Cost:    30 GB/s of 4 KiB or more in cache, 2 to 4 ns a frame header of 40 bytes; by table, where the processor is not an
-///          x86-64 that has the instructions, 2.8 GB/s and 9 to 14 ns (bench/kernel_bench.cpp).
+/// Cost:    30 GB/s for 4 KiB or more in cache, 2 to 4 ns for a frame header of 40 bytes; by table (other
+///          processors than x86-64 with the instructions) 2.8 GB/s and 9 to 14 ns (bench/kernel_bench.cpp).
 /// Source:  RFC 3720, appendix B.4.
 constexpr std::uint32_t crc32c(std::span<std::byte const> data, std::uint32_t crc = 0) noexcept {
 #if defined(__x86_64__)
@@ -145,9 +148,9 @@ constexpr std::uint32_t crc32c(std::span<std::byte const> data, std::uint32_t cr
     return crc32c_by_table(data, crc);
 }
 
-/// Copies the data to `to` and returns crc32c(data, crc). They do not overlap.
+/// Copies the data to `to` and returns crc32c(data, crc). The two do not overlap.
 ///
-/// Cost:    25 to 29 GB/s of 64 KiB in cache, where memcpy and crc32c one after the other have 23 (bench/kernel_bench.cpp).
+/// Cost:    25 to 29 GB/s for 64 KiB in cache; memcpy followed by crc32c has 23 (bench/kernel_bench.cpp).
 inline std::uint32_t crc32c_copy(std::byte* to, std::span<std::byte const> data,
                                  std::uint32_t crc = 0) noexcept {
 #if defined(__x86_64__)

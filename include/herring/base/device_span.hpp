@@ -1,4 +1,4 @@
-// herring: a range of device memory, which the host can name but not touch.
+// herring: a range of device memory, which the host may pass on but not access.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_BASE_DEVICE_SPAN_HPP
 #define HERRING_BASE_DEVICE_SPAN_HPP
@@ -11,7 +11,8 @@
 
 namespace HERRING_NAMESPACE {
 
-/// `size` elements in the memory of a device. There is no operator[]: kernels take `data()`, copies both.
+/// `size` elements in the memory of a device. No operator[]: kernels take `data()`, copies take `data()` and
+/// `size()`.
 ///
 /// Lifetime: owns nothing.
 template <class Element> class device_span {
@@ -22,7 +23,7 @@ template <class Element> class device_span {
     HERRING_HOST_DEVICE constexpr device_span(Element* data, std::size_t size) noexcept
         : data_(data), size_(size) {}
 
-    /// From a span of the host's: refused.
+    /// Refuses a span of host memory.
     template <class Other, std::size_t Extent> device_span(std::span<Other, Extent>) {
         static_assert(sizeof(Other) == 0,
                       "[HRG-D01] device_span: needs device memory; a common slip is std::span, which is "

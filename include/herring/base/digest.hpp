@@ -1,4 +1,4 @@
-// herring: a 64-bit digest of layouts and plans, so that ranks can see whether theirs are the same.
+// herring: a 64-bit digest of layouts and plans, by which ranks compare them.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_BASE_DIGEST_HPP
 #define HERRING_BASE_DIGEST_HPP
@@ -15,16 +15,16 @@ namespace HERRING_NAMESPACE::detail {
 
 /// A streaming hash of numbers and texts, the same on every machine and compiler, also in `constexpr`.
 ///
-/// Finds slips, not forgeries: anyone can make two inputs of one digest. Two different inputs that nobody
-/// made for the purpose share a digest once in 2^64. Texts are hashed with their lengths: "ab","c" is not
-/// "a","bc".
+/// Finds slips, not forgeries: anyone can make two inputs of one digest. Two different inputs that were not
+/// made for the purpose share a digest once in 2^64. Texts are hashed with their lengths: "ab","c" differs
+/// from "a","bc".
 ///
 /// Cost:    three multiplications a number; texts eight bytes at a time.
 /// Source:  FNV-1a over 64-bit words, each word and the end mixed by MurmurHash3's finaliser.
 class digest {
   public:
     constexpr digest() = default;
-    /// Digests that start from different seeds do not meet: one for each kind of thing.
+    /// Digests of different seeds do not collide: one seed for each kind of input.
     constexpr explicit digest(std::uint64_t seed) noexcept { word(seed); }
 
     template <class Number>
@@ -33,7 +33,7 @@ class digest {
         return *this;
     }
     constexpr digest& add(std::string_view text) noexcept {
-        word(0x7465'7874'0000'0000u + text.size()); // "text", so that it is not taken for two numbers
+        word(0x7465'7874'0000'0000u + text.size()); // "text": a text differs from two numbers
         std::uint64_t bits = 0;
         std::size_t held = 0;
         for (char const c : text) {
@@ -54,7 +54,7 @@ class digest {
         return *this;
     }
 
-    /// Of all that was added so far; adding may go on.
+    /// Returns the digest of all that was added so far; more may be added afterwards.
     constexpr std::uint64_t value() const noexcept { return mixed(state_); }
 
   private:

@@ -1,4 +1,4 @@
-// herring: what can go wrong, as a value (`failure`, `status`) and as the one exception (`error`).
+// herring: failures as a value (`failure`, `status`) and as the one exception (`error`).
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_BASE_ERROR_HPP
 #define HERRING_BASE_ERROR_HPP
@@ -14,15 +14,16 @@
 #include <string>
 #include <string_view>
 
-// In `herring` itself, not in the namespace of the translation unit's flags (base/target.hpp): these types are thrown and
-// returned across translation units, and `catch (herring::error const&)` is to catch what code with other flags threw. What
-// has more than a few instructions is a template over those flags, which linkers keep apart, or inlined.
+// In `herring` itself, not in the namespace of the translation unit's flags (base/target.hpp): these types
+// cross translation units, and `catch (herring::error const&)` must catch what code with other flags threw.
+// Functions of more than a few instructions are inlined, or are templates over those flags, which linkers
+// keep apart.
 namespace herring {
 
-/// What kind of failure it is; `docs/errors.md` has each with its cause and its cure.
+/// The kind of a failure; docs/errors.md has the cause and the cure of each.
 enum class errc : int {
     ok = 0,
-    timeout,      ///< a deadline passed; the rank that was missing is named
+    timeout,      ///< a deadline passed; the failure names the rank that was missing
     peer_lost,    ///< a rank died, or its connection broke
     peer_failed,  ///< a rank announced an error of its own
     mismatch,     ///< ranks differ in layout, type, policies, version, size or call order
@@ -33,12 +34,12 @@ enum class errc : int {
     unreachable,  ///< an address or an interface that does not resolve, bind or answer
     no_resources, ///< memory, shared memory, ports, descriptors
     unsupported,  ///< the machine, kernel or library cannot do what the policy needs
-    corrupted,    ///< a message came otherwise than it was sent, or a checkpoint is not what was saved
+    corrupted,    ///< a message arrived changed, or a checkpoint differs from what was saved
     device,       ///< an accelerator or a NIC reported an error
     internal      ///< a defect in Herring
 };
 
-/// The identifier's text, e.g. "timeout".
+/// Returns the text of an error code, e.g. "timeout".
 constexpr char const* to_string(errc c) noexcept {
     switch (c) {
     case errc::ok:
@@ -75,17 +76,18 @@ constexpr char const* to_string(errc c) noexcept {
     return "unknown";
 }
 
-/// One failure as plain bytes: it is copied between processes and out of signal-safe places.
+/// One failure as plain bytes, which may be copied between processes and in signal handlers.
 ///
-/// Lifetime: trivially copyable, owns nothing; texts longer than its fields are cut.
+/// Shape:    texts longer than their fields are cut.
+/// Lifetime: trivially copyable; owns nothing.
 struct failure {
-    // Inlined, for all flags of a program share this type: no function of its own that the linker could merge.
+    // Inlined: code of all flags shares this type, so no function of it may be merged by the linker.
     HERRING_ALWAYS_INLINE constexpr failure() noexcept {}
 
     errc what = errc::ok;
-    int reporter = -1;       ///< rank that found it (rank in the world, not on the node); -1: not known
+    int reporter = -1;       ///< rank of the world that found the failure; -1: not known
     int peer = -1;           ///< rank that is missing, differs or misbehaved; -1: none
-    char operation[48] = {}; ///< what was being done, e.g. "all_reduce", "join"
+    char operation[48] = {}; ///< the call, e.g. "all_reduce", "join"
     char text[416] = {};     ///< what happened and what to do about it
 
     template <class Target = detail::target>
@@ -112,7 +114,7 @@ struct failure {
         return result;
     }
 
-    /// "herring: rank 2: all_reduce: peer lost (rank 3): its connection closed; ..."
+    /// Returns "herring: rank 2: all_reduce: peer lost (rank 3): its connection closed; ...".
     template <class Target = detail::target> HERRING_SETUP std::string message() const {
         std::string out = "herring: ";
         if (reporter >= 0) detail::append(out, {"rank ", reporter, ": "});
@@ -131,7 +133,7 @@ struct failure {
     }
 };
 
-/// The exception that set-up and `wait()` throw; carries the failure and its message.
+/// The exception that set-up and `wait()` throw; has the failure and its message.
 class error : public std::exception {
   public:
     template <class Target = detail::target>
@@ -164,9 +166,9 @@ namespace detail {
 inline constexpr failure no_failure{};
 }
 
-/// How an operation with an explicit deadline ended: the same facts as `error`, without the throw.
+/// The outcome of an operation with an explicit deadline: the facts of an `error`, without a throw.
 ///
-/// Cost: one that is ok is one word: a failure's bytes are neither set nor copied.
+/// Cost: an ok status is one word; the bytes of a failure are neither set nor copied.
 class [[nodiscard]] status {
   public:
     HERRING_ALWAYS_INLINE status() noexcept {}
@@ -201,7 +203,7 @@ class [[nodiscard]] status {
 
     errc code_ = errc::ok;
     union {
-        failure failure_; // unless ok
+        failure failure_; // constructed unless ok
     };
 };
 

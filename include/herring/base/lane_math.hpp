@@ -1,4 +1,4 @@
-// herring: square root, fused and unfused products of numbers and of GNU vectors of them: the same bits in every build.
+// herring: roots and products, fused or not, of numbers and of GNU vectors: the same bits in every build.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_BASE_LANE_MATH_HPP
 #define HERRING_BASE_LANE_MATH_HPP
@@ -17,7 +17,7 @@
 
 namespace HERRING_NAMESPACE::lanes {
 
-/// Float or double, of a number or of the lanes of a GNU vector.
+/// The type of a number, or of the lanes of a GNU vector: float or double.
 template <class Lanes> struct number_of { using type = std::remove_cvref_t<decltype(Lanes{}[0])>; };
 template <class Lanes>
 requires(std::is_arithmetic_v<Lanes>) struct number_of<Lanes> {
@@ -25,8 +25,8 @@ requires(std::is_arithmetic_v<Lanes>) struct number_of<Lanes> {
 };
 template <class Lanes> using number = typename number_of<Lanes>::type;
 
-/// The value as it is, rounded to its type: nothing is contracted across it. Compilers make a fused multiply-add of a · b + c
-/// where the processor has one, with other bits than without.
+/// Returns the value, rounded to its type: the compiler fuses nothing across the call. Otherwise it makes a
+/// fused multiply-add of a · b + c where the processor has one, which gives other bits.
 template <class Lanes> HERRING_ALWAYS_INLINE Lanes rounded(Lanes value) noexcept {
 #if defined(__SSE2__)
     __asm__("" : "+x"(value));
@@ -38,12 +38,12 @@ template <class Lanes> HERRING_ALWAYS_INLINE Lanes rounded(Lanes value) noexcept
     return value;
 }
 
-/// a · b, rounded: what is added to it is added afterwards. Either may be one number for all lanes.
+/// a · b, rounded before anything is added to it. Either may be one number for all lanes.
 template <class Left, class Right> HERRING_ALWAYS_INLINE auto product(Left left, Right right) noexcept {
     return lanes::rounded(left * right);
 }
 
-/// Correctly rounded, lane by lane.
+/// Square root, correctly rounded, lane by lane.
 template <class Lanes> HERRING_ALWAYS_INLINE Lanes sqrt(Lanes value) noexcept {
     if constexpr (std::is_same_v<Lanes, float>) {
         return __builtin_sqrtf(value);
@@ -67,7 +67,7 @@ template <class Lanes> HERRING_ALWAYS_INLINE Lanes sqrt(Lanes value) noexcept {
 
 /// a · b + c, rounded once.
 ///
-/// Cost: an instruction where the build has the processor's (`-mfma`); else a call a lane, which is slow. `product` costs
+/// Cost: an instruction where the build allows it (`-mfma`), else a slow call for each lane. `product` costs
 ///       the same everywhere.
 template <class Lanes> HERRING_ALWAYS_INLINE Lanes fma(Lanes left, Lanes right, Lanes more) noexcept {
     if constexpr (std::is_same_v<Lanes, float>) {
@@ -93,7 +93,7 @@ template <class Lanes> HERRING_ALWAYS_INLINE Lanes fma(Lanes left, Lanes right, 
     }
 }
 
-/// base to the power n, by squaring: the same bits with every mathematical library.
+/// base to the power exponent, by squaring: the same bits with every mathematical library.
 inline double power(double base, std::uint64_t exponent) noexcept {
     double result = 1;
     for (; exponent > 0; exponent >>= 1) {

@@ -1,4 +1,4 @@
-// herring: a member that is made later than the object that it belongs to.
+// herring: room for a member that is constructed later than its owner.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_BASE_MANUAL_LIFETIME_HPP
 #define HERRING_BASE_MANUAL_LIFETIME_HPP
@@ -10,33 +10,33 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// Room for one value, made once by `emplace` and destroyed with its owner. Where nothing is copied, moved or reset it costs
-/// a fraction of an optional to compile.
+/// Room for one value, constructed once by `emplace` and destroyed with its owner; neither copied nor moved.
+/// Costs a fraction of std::optional to compile.
 template <class Value> class manual_lifetime {
   public:
     manual_lifetime() noexcept {}
     manual_lifetime(manual_lifetime const&) = delete;
     manual_lifetime& operator=(manual_lifetime const&) = delete;
     ~manual_lifetime() {
-        if (made_) value_.~Value();
+        if (constructed_) value_.~Value();
     }
 
-    /// Destroys the value, if there is one, before its time.
+    /// Destroys the value now, if there is one.
     void reset() noexcept {
-        if (std::exchange(made_, false)) value_.~Value();
+        if (std::exchange(constructed_, false)) value_.~Value();
     }
 
-    /// The value is never destroyed: in a forked child, where it is the parent's.
-    void abandon() noexcept { made_ = false; }
+    /// Leaves the value without ever destroying it: in a forked child it belongs to the parent.
+    void abandon() noexcept { constructed_ = false; }
 
-    /// Once only.
+    /// Constructs the value. At most once.
     template <class... Arguments> Value& emplace(Arguments&&... arguments) {
         Value* const value = ::new (static_cast<void*>(&value_)) Value(std::forward<Arguments>(arguments)...);
-        made_ = true;
+        constructed_ = true;
         return *value;
     }
 
-    explicit operator bool() const noexcept { return made_; }
+    explicit operator bool() const noexcept { return constructed_; }
     Value& operator*() noexcept { return value_; }
     Value* operator->() noexcept { return &value_; }
     Value const& operator*() const noexcept { return value_; }
@@ -46,7 +46,7 @@ template <class Value> class manual_lifetime {
     union {
         Value value_;
     };
-    bool made_ = false;
+    bool constructed_ = false;
 };
 
 } // namespace HERRING_NAMESPACE::detail

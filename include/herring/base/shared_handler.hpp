@@ -1,9 +1,10 @@
-// herring: a function of a program that Herring calls when something has happened.
+// herring: a function of the program that Herring calls at an event, such as the failure of a world.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_BASE_SHARED_HANDLER_HPP
 #define HERRING_BASE_SHARED_HANDLER_HPP
 
 #include "herring/base/config.hpp"
+#include "herring/base/error.hpp"
 
 #include <atomic>
 #include <type_traits>
@@ -11,7 +12,8 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// Nothing, or a function object that takes an `Event const&`. Copies share it. No `std::function`, whose header is slow.
+/// Nothing, or a function object that takes an `Event const&`; copies share it. Not `std::function`, whose
+/// header is slow to compile.
 template <class Event> class shared_handler {
   public:
     shared_handler() = default;
@@ -33,7 +35,7 @@ template <class Event> class shared_handler {
     }
 
     explicit operator bool() const noexcept { return held_ != nullptr; }
-    /// An exception that leaves it ends the program.
+    /// Calls the function, if there is one. An exception that leaves the function ends the program.
     HERRING_SETUP void operator()(Event const& what) const noexcept {
         if (held_ != nullptr) held_->call(held_, what);
     }
@@ -55,6 +57,10 @@ template <class Event> class shared_handler {
 
     base* held_ = nullptr;
 };
+
+/// The program's function for the failure of its world: nothing, or a function object that takes a `failure
+/// const&`.
+using failure_handler = shared_handler<failure>;
 
 } // namespace HERRING_NAMESPACE::detail
 

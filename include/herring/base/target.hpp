@@ -171,7 +171,7 @@
 #define HERRING_NAMESPACE herring::inline HERRING_TARGET
 
 namespace HERRING_NAMESPACE::detail {
-/// As a template's default argument it keeps apart the functions of a class that lies in `herring` itself.
+/// Default template argument of functions of classes in `herring` itself: their names differ with the flags.
 struct target;
 } // namespace HERRING_NAMESPACE::detail
 

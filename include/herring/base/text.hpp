@@ -1,4 +1,4 @@
-// herring: joins the pieces of a message, in one function for all messages.
+// herring: messages put together from pieces.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_BASE_TEXT_HPP
 #define HERRING_BASE_TEXT_HPP
@@ -13,14 +13,14 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// A part of a message: a text or a whole number.
+/// A piece of a message: a text or a whole number.
 ///
-/// Lifetime: of the expression that it stands in.
+/// Lifetime: refers to the text; ends with the expression that it stands in.
 struct text_part {
     static constexpr char number[] = "", negative[] = "-";
 
     char const* from; ///< the text, or `number`, or `negative`
-    std::size_t size; ///< of the text, or the number
+    std::size_t size; ///< the size of the text, or the number
 
     text_part(char const* text) noexcept : text_part(std::string_view(text)) {}
     text_part(std::string const& text) noexcept : from(text.data()), size(text.size()) {}
@@ -32,13 +32,13 @@ struct text_part {
     }
 };
 
-/// A text_part as text; `digits` is room for a number's.
+/// Returns a text_part as text. `digits`: room for the digits of a number.
 HERRING_SEPARABLE std::string_view as_text(text_part const& p, char (&digits)[24]) noexcept;
 
-/// Appends the pieces. One function out of line, because chains of operator+ at every error cost compile time.
+/// Appends the pieces. One function out of line: chains of operator+ at every error cost compile time.
 HERRING_SEPARABLE void append(std::string& to, std::initializer_list<text_part> pieces);
 
-/// text({"tensor ", i, " of ", name}).
+/// Joins the pieces: text({"tensor ", i, " of ", name}).
 HERRING_SEPARABLE std::string text(std::initializer_list<text_part> pieces);
 
 } // namespace HERRING_NAMESPACE::detail

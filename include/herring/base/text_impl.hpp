@@ -1,4 +1,4 @@
-// herring: joins the pieces of a message: the functions.
+// herring: messages put together from pieces: the functions.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_BASE_TEXT_IMPL_HPP
 #define HERRING_BASE_TEXT_IMPL_HPP

@@ -1,4 +1,4 @@
-// herring: the name of a type in messages: its own word, or else the compiler's spelling.
+// herring: the name of a type in messages: a name of its own, else the compiler's spelling.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_BASE_TYPE_NAME_HPP
 #define HERRING_BASE_TYPE_NAME_HPP
@@ -54,9 +54,10 @@ template <class Spelled> constexpr std::string_view spelling() noexcept {
 
 } // namespace detail
 
-/// The name of a policy in messages: its `static constexpr` member `name`, or else the compiler's spelling of its type.
+/// The name of a policy in messages: its `static constexpr` member `name`, else the compiler's spelling of
+/// its type.
 ///
-/// Ranks compare names: a policy template with value parameters leaves `name` out or includes the values in it.
+/// Ranks compare names: a policy template with value parameters has no `name`, or one with the values in it.
 template <class Policy> constexpr std::string_view policy_name() noexcept {
     if constexpr (requires { std::string_view(Policy::name); })
         return Policy::name;

@@ -9,7 +9,7 @@
 #include "herring/checkpoint/folder.hpp"
 #include "herring/checkpoint/manifest.hpp"
 #include "herring/machine/descriptor.hpp"
-#include "herring/machine/file_size_limit.hpp"
+#include "herring/machine/files.hpp"
 
 #include <algorithm>
 #include <cerrno>

@@ -11,7 +11,7 @@
 #include "herring/checkpoint/snapshot_part.hpp"
 #include "herring/checkpoint/tensor_memory.hpp"
 #include "herring/machine/private_memory.hpp"
-#include "herring/machine/start_thread.hpp"
+#include "herring/machine/threads.hpp"
 
 #include <algorithm>
 #include <cstddef>

@@ -6,9 +6,9 @@
 #include "herring/base/config.hpp"
 #include "herring/base/error.hpp"
 #include "herring/base/fixed_array.hpp"
+#include "herring/base/shared_handler.hpp"
 #include "herring/control/control.hpp"
 #include "herring/control/gather_result.hpp"
-#include "herring/model/failure_handler.hpp"
 
 #include <atomic>
 #include <cstddef>

@@ -5,7 +5,7 @@
 
 #include "herring/base/config.hpp"
 #include "herring/control/variables.hpp"
-#include "herring/crypto/key_place.hpp"
+#include "herring/crypto/secret_key.hpp"
 
 #include <atomic>
 #include <cstddef>

@@ -5,13 +5,12 @@
 
 #include "herring/base/config.hpp"
 #include "herring/base/error.hpp"
+#include "herring/base/shared_handler.hpp"
 #include "herring/control/control.hpp"
 #include "herring/control/failure_detector.hpp"
 #include "herring/control/gather_result.hpp"
 #include "herring/control/world_state.hpp"
 #include "herring/machine/identity.hpp"
-#include "herring/model/failure_handler.hpp"
-#include "herring/model/role.hpp"
 #include "herring/model/topology.hpp"
 
 #include <chrono>

@@ -3,15 +3,14 @@
 #ifndef HERRING_CONTROL_WORLD_IMPL_HPP
 #define HERRING_CONTROL_WORLD_IMPL_HPP
 
+#include "herring/base/bytes.hpp"
 #include "herring/base/config.hpp"
 #include "herring/base/error.hpp"
-#include "herring/base/little_endian.hpp"
 #include "herring/control/alone.hpp"
 #include "herring/control/control.hpp"
 #include "herring/control/gather_result.hpp"
 #include "herring/control/world.hpp"
 #include "herring/control/world_state.hpp"
-#include "herring/crypto/hkdf.hpp"
 #include "herring/crypto/random.hpp"
 #include "herring/crypto/secret_key.hpp"
 #include "herring/crypto/sha256.hpp"

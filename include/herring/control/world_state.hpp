@@ -6,6 +6,7 @@
 #include "herring/base/config.hpp"
 #include "herring/base/error.hpp"
 #include "herring/base/fixed_array.hpp"
+#include "herring/base/shared_handler.hpp"
 #include "herring/control/control.hpp"
 #include "herring/control/data_sockets.hpp"
 #include "herring/control/failure/deadlock.hpp"
@@ -13,11 +14,10 @@
 #include "herring/control/gather_result.hpp"
 #include "herring/control/world_times.hpp"
 #include "herring/crypto/secret_key.hpp"
-#include "herring/machine/blocked_threads.hpp"
 #include "herring/machine/forks.hpp"
 #include "herring/machine/identity.hpp"
 #include "herring/machine/monitor.hpp"
-#include "herring/model/failure_handler.hpp"
+#include "herring/machine/threads.hpp"
 #include "herring/model/topology.hpp"
 
 #include <atomic>

@@ -8,8 +8,8 @@
 #include "herring/control/control.hpp"
 #include "herring/control/failure/deadlock.hpp"
 #include "herring/control/world_state.hpp"
-#include "herring/machine/blocked_threads.hpp"
 #include "herring/machine/monitor.hpp"
+#include "herring/machine/threads.hpp"
 
 #include <algorithm>
 #include <atomic>

@@ -1,4 +1,4 @@
-// herring: AES-256-GCM of libcrypto under one key, for message after message without an allocation.
+// herring: AES-256-GCM of libcrypto under one key, without an allocation for a message.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_CRYPTO_AES_GCM_HPP
 #define HERRING_CRYPTO_AES_GCM_HPP
@@ -16,14 +16,14 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// Seals messages, or opens them, by a context of libcrypto that is made once.
+/// Seals or opens messages by one context of libcrypto.
 ///
 /// Shape:   nonce: 12 bytes, never twice with one key. Data: at most 1 GiB. Tag: 16 bytes.
-/// Cost:    some 0.3 us a message and the processor's rate of AES-GCM; no allocation. libcrypto reaches its code through
-///          pointers of its own, a few a message, as a system call does.
-/// Lifetime: moves; libcrypto erases what followed from the key.
-/// Errors:  construction: `unsupported`, where libcrypto has no AES-256-GCM; false from then on: libcrypto failed, or with
-///          open(): the message is not what was sealed.
+/// Cost:    some 0.3 us a message and the processor's rate of AES-GCM; no allocation. libcrypto makes a few
+///          calls through pointers of its own for each message.
+/// Lifetime: movable; libcrypto erases what it derived from the key.
+/// Errors:  the constructor throws `unsupported` where libcrypto has no AES-256-GCM. The functions return
+///          false where libcrypto failed; open() also where the message is not what was sealed.
 /// Source:  NIST SP 800-38D.
 class aes_gcm {
   public:
@@ -33,7 +33,7 @@ class aes_gcm {
 
     aes_gcm() = default;
     HERRING_SETUP aes_gcm(does what, secret_key const& key, int rank) : context_(EVP_CIPHER_CTX_new()) {
-        // All that allocates: the cipher is fetched, and what a first message would make lazily is made.
+        // The only allocations: fetches the cipher, and makes what a first message would allocate lazily.
         if (context_ != nullptr && EVP_CipherInit_ex(context_, EVP_aes_256_gcm(), nullptr, chars(key.bytes()),
                                                      chars(nonce{}), static_cast<int>(what)) == 1)
             return;
@@ -49,19 +49,20 @@ class aes_gcm {
     }
     ~aes_gcm() { EVP_CIPHER_CTX_free(context_); }
 
-    /// From now on under another key; the one before is erased.
+    /// Replaces the key and erases the previous one.
     bool take(secret_key const& key) noexcept {
         return EVP_CipherInit_ex(context_, nullptr, nullptr, chars(key.bytes()), nullptr, -1) == 1;
     }
 
-    /// `to` is as large as `from`; they are the same memory, or apart. `beside` is covered by the tag, and not sealed.
+    /// Seals `from` into `to`, which is as large and is the same memory or does not overlap. The tag covers
+    /// `beside` too, which is not sealed.
     bool seal(nonce const& once, std::span<std::byte const> beside, std::span<std::byte const> from,
               std::byte* to, std::byte* tag) noexcept {
         return begin(once, beside, from, to) && end(nullptr) &&
                EVP_CIPHER_CTX_ctrl(context_, EVP_CTRL_AEAD_GET_TAG, tag_bytes, tag) == 1;
     }
 
-    /// Opens `data` in place. False: it is not what was sealed, and what lies there now means nothing.
+    /// Opens `data` in place. False: it is not what was sealed, and its content is undefined.
     bool open(nonce const& once, std::span<std::byte const> beside, std::span<std::byte> data,
               std::byte const* tag) noexcept {
         return begin(once, beside, data, data.data()) && end(tag);
@@ -81,7 +82,7 @@ class aes_gcm {
                (from.empty() || EVP_CipherUpdate(context_, reinterpret_cast<unsigned char*>(to), &done,
                                                  chars(from), static_cast<int>(from.size())) == 1);
     }
-    /// `expected`: the tag that the message has to have, or nullptr when one is made.
+    /// `expected`: the tag that the message must have; nullptr when sealing.
     bool end(std::byte const* expected) noexcept {
         if (expected != nullptr && EVP_CIPHER_CTX_ctrl(context_, EVP_CTRL_AEAD_SET_TAG, tag_bytes,
                                                        const_cast<std::byte*>(expected)) != 1)

@@ -1,4 +1,4 @@
-// herring: random bytes of the kernel, for keys and nonces: these or an error.
+// herring: random bytes of the kernel, for keys and nonces; never weaker ones.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_CRYPTO_RANDOM_HPP
 #define HERRING_CRYPTO_RANDOM_HPP
@@ -18,10 +18,10 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// Fills `to` by calls of getrandom's form.
+/// Fills `to` by calls of `getrandom`.
 ///
 /// Blocks:  until the kernel has collected enough, in the first seconds of a machine.
-/// Errors:  `unsupported`, where there is no such call (a seccomp filter): there are never weaker bytes.
+/// Errors:  `unsupported` where the call is missing (a seccomp filter); there is no weaker source.
 template <class Getrandom> HERRING_SETUP void random_bytes(std::span<std::byte> to, Getrandom&& getrandom) {
     while (!to.empty()) {
         ssize_t const got = getrandom(to.data(), to.size(), 0u);
@@ -37,16 +37,18 @@ template <class Getrandom> HERRING_SETUP void random_bytes(std::span<std::byte> 
     }
 }
 
-/// 32 bytes that nobody can guess and that have never been before: a nonce, or a key.
+/// Returns 32 bytes that are unpredictable and have never been used before: a nonce.
 ///
-/// Errors:  as above.
+/// Errors:  as `random_bytes`.
 HERRING_SETUP inline std::array<std::byte, 32> random_nonce() {
     std::array<std::byte, 32> bytes{};
     random_bytes(bytes, ::getrandom);
     return bytes;
 }
 
-/// As many, as a key.
+/// Returns a random key.
+///
+/// Errors:  as `random_bytes`.
 HERRING_SETUP inline secret_key random_key() {
     secret_key key;
     random_bytes(key.bytes(), ::getrandom);

@@ -1,4 +1,4 @@
-// herring: what sealed control connections need of a cryptographic library, as a table of functions; which of them is linked.
+// herring: the cryptographic library of sealed control connections, as a table of functions.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_CRYPTO_SEAL_PROVIDER_HPP
 #define HERRING_CRYPTO_SEAL_PROVIDER_HPP
@@ -18,23 +18,24 @@ namespace HERRING_NAMESPACE::detail {
 
 inline constexpr std::size_t seal_nonce_bytes = 12, seal_tag_bytes = 16;
 using seal_nonce = std::array<std::byte, seal_nonce_bytes>;
-using exchange_key = std::array<std::byte, 32>; ///< of X25519, public
+using exchange_key = std::array<std::byte, 32>; ///< public key of X25519
 
-/// A library's authenticated cipher and key exchange. The core names no library: a header of the component `sealed` makes the
-/// table, so only programs that include that header need libcrypto. Control messages only; no path that moves tensors has it.
+/// Functions of a library: an authenticated cipher and a key exchange. The core names no library: a header of
+/// the component `sealed` makes the table, so only programs that include that header need libcrypto. For
+/// control messages only; no path that moves tensors uses it.
 ///
-/// A library is a class with `check`, `cipher` and `exchange`; one that lacks a function does not compile.
+/// `Library` is a class with `check`, `cipher` and `exchange`; one that lacks a function does not compile.
 /// Errors:   `check(rank)` throws `unsupported`; the others return nullptr or false.
 class seal_provider {
-    // Not lambdas: g++ sees their parameters shadow globals of the program.
+    // Not lambdas: g++ would warn that their parameters shadow globals of the program.
     template <class Library> struct call {
         using cipher = typename Library::cipher;
         using exchange = typename Library::exchange;
 
         static void* make_exchange(exchange_key& shown) noexcept {
-            exchange* const made = new (std::nothrow) exchange;
-            if (made == nullptr || made->begin(shown)) return made;
-            delete made;
+            exchange* const self = new (std::nothrow) exchange;
+            if (self == nullptr || self->begin(shown)) return self;
+            delete self;
             return nullptr;
         }
         static bool agree(void* self, exchange_key const& other, secret_key& shared) noexcept {
@@ -43,9 +44,9 @@ class seal_provider {
         static void drop_exchange(void* self) noexcept { delete static_cast<exchange*>(self); }
 
         static void* make_cipher(bool seals, secret_key const& key) noexcept {
-            cipher* const made = new (std::nothrow) cipher;
-            if (made == nullptr || made->begin(seals, key)) return made;
-            delete made;
+            cipher* const self = new (std::nothrow) cipher;
+            if (self == nullptr || self->begin(seals, key)) return self;
+            delete self;
             return nullptr;
         }
         static bool take(void* self, secret_key const& key) noexcept {
@@ -85,12 +86,13 @@ class seal_provider {
 
 template <class Library> inline constexpr seal_provider seal_provider_of{std::type_identity<Library>{}};
 
-/// Set by the header that makes a table, before main(): for HERRING_CONTROL=sealed. nullptr: no file of the program includes it.
+/// The table for HERRING_CONTROL=sealed, set before main() by the header that makes it. nullptr: no file of
+/// the program includes that header.
 inline std::atomic<seal_provider const*> linked_seal_provider{nullptr};
 
-/// An authenticated cipher under one key, in one direction. Seals and opens in place.
+/// An authenticated cipher under one key, in one direction; works in place.
 ///
-/// Lifetime: moves; the library erases what followed from the key.
+/// Lifetime: movable; the library erases what it derived from the key.
 class seal_cipher {
   public:
     seal_cipher() = default;
@@ -106,13 +108,13 @@ class seal_cipher {
         if (self_ != nullptr) by_->drop_cipher(self_);
     }
 
-    /// From now on under another key. False, as below: the library failed.
+    /// Replaces the key. False, as for the functions below: the library failed.
     bool take(secret_key const& key) noexcept { return self_ != nullptr && by_->take(self_, key); }
-    /// `once`: never twice with one key. `tag`: of 16 bytes.
+    /// Seals `data`. `once`: never twice with one key. `tag`: 16 bytes.
     bool seal(seal_nonce const& once, std::span<std::byte> data, std::byte* tag) noexcept {
         return self_ != nullptr && by_->seal(self_, once, data, tag);
     }
-    /// False also: it is not what was sealed, and what lies there now means nothing.
+    /// Opens `data`. False also where `data` is not what was sealed; its content is then undefined.
     bool open(seal_nonce const& once, std::span<std::byte> data, std::byte const* tag) noexcept {
         return self_ != nullptr && by_->open(self_, once, data, tag);
     }
@@ -122,9 +124,10 @@ class seal_cipher {
     void* self_ = nullptr;
 };
 
-/// One end of a Diffie-Hellman exchange by X25519, for one handshake. Its public key is fresh, so it serves as a nonce too.
+/// One end of a Diffie-Hellman exchange by X25519, for one handshake. The public key is fresh, so it is a
+/// nonce too.
 ///
-/// Lifetime: moves; the library erases the private key.
+/// Lifetime: movable; the library erases the private key.
 /// Source:   RFC 7748.
 class key_exchange {
   public:
@@ -142,10 +145,11 @@ class key_exchange {
         if (self_ != nullptr) by_->drop_exchange(self_);
     }
 
-    /// Whether there is one.
+    /// True if the library has begun the exchange.
     bool begun() const noexcept { return self_ != nullptr; }
     exchange_key const& shown() const noexcept { return shown_; }
-    /// False: the library failed, or `other` is a key with which everybody knows what is shared.
+    /// Derives the shared key. False: the library failed, or `other` is a key whose shared secret everyone
+    /// knows.
     bool agree(exchange_key const& other, secret_key& shared) const noexcept {
         return self_ != nullptr && by_->agree(self_, other, shared);
     }

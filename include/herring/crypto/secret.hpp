@@ -16,22 +16,22 @@ namespace HERRING_NAMESPACE::detail {
 
 inline constexpr std::size_t most_secret_file_bytes = 4096;
 
-/// Why a text is no secret, which has 64 hexadecimal digits, in words that follow its name ("is empty; ..."); empty when it is
-/// one. Says nothing of the text but its size.
+/// Returns why a text is no secret (64 hexadecimal digits), in words that follow its name ("is empty; ...");
+/// empty if it is one. Reveals nothing of the text but its size.
 HERRING_SEPARABLE std::string secret_fault(std::string_view text);
 
-/// Erases a copy of a text that is a secret.
+/// Erases a text that is a secret.
 inline void erase(std::string& text) noexcept { erase(text.data(), text.size()); }
 
-/// What a user's 64 hexadecimal digits become: a key of 32 bytes, from which come those that are used.
+/// The 32 bytes of a user's 64 hexadecimal digits, from which the keys in use are derived.
 ///
-/// Lifetime: moves, and erases what it leaves; there is no copy. The text is the caller's to erase.
+/// Lifetime: movable, not copyable; erases what it moves from. The caller erases the text.
 class secret {
   public:
-    /// `text`: one for which secret_fault() is empty.
+    /// `text`: secret_fault() of it is empty.
     HERRING_SEPARABLE explicit secret(std::string_view text) noexcept;
 
-    /// The key of this secret and this salt: for hkdf_key(), with a label for each use.
+    /// Returns the key of this secret and a salt, for hkdf_key() with a label for each use.
     ///
     /// Cost:    four blocks of SHA-256.
     HERRING_SEPARABLE secret_key key(std::span<std::byte const> salt) const noexcept;
@@ -40,21 +40,21 @@ class secret {
     secret_key key_;
 };
 
-/// What a file of secrets has.
+/// The content of a file of secrets.
 struct secrets {
-    secret proves;              ///< this rank proves that it has this one
-    std::optional<secret> also; ///< while secrets are changed: others may prove this one too
-    std::string warning;        ///< words for the user, empty when there is nothing to say
+    secret proves;              ///< the secret that this rank proves
+    std::optional<secret> also; ///< accepted from others too, while secrets are changed
+    std::string warning;        ///< for the user; empty: none
 };
 
-/// Reads a file of one or two secrets, one a line. Lines that are empty or start with # do not count; the end of a line may be
-/// \n or \r\n, the last one may lack it.
+/// Reads a file of one or two secrets, one a line. Empty lines and lines that start with # do not count.
+/// Lines end in \n or \r\n; the last one may lack its end.
 ///
-/// `name`: of the setting that named the file, for errors ("HERRING_SECRET_FILE").
-/// Errors:  `bad_argument` naming the setting, the file and what is wrong with it, never its contents: it cannot be read, is no
-///          ordinary file, is everyone's to read, write or execute, has more than 4 KiB, no secret, more than two, or one
-///          that secret_fault() refuses. Rights of its group are a warning, but that a group reads what root owns; so is an
-///          owner who is neither root nor this user.
+/// `name`: the setting that named the file, for errors ("HERRING_SECRET_FILE").
+/// Errors:  `bad_argument` naming the setting, the file and the fault, never the content: the file cannot be
+///          read, is no ordinary file, gives rights to everyone, has more than 4 KiB, no secret, more than
+///          two, or one that secret_fault() refuses. Rights of the group are a warning, except that a group
+///          may read what root owns; so is an owner who is neither root nor this user.
 HERRING_SEPARABLE secrets read_secrets(std::string const& path, std::string_view name);
 
 } // namespace HERRING_NAMESPACE::detail

@@ -6,9 +6,9 @@
 #include "herring/base/config.hpp"
 #include "herring/base/error.hpp"
 #include "herring/base/text.hpp"
-#include "herring/crypto/hkdf.hpp"
 #include "herring/crypto/secret.hpp"
 #include "herring/crypto/secret_key.hpp"
+#include "herring/crypto/sha256.hpp"
 #include "herring/machine/descriptor.hpp"
 
 #include <algorithm>
@@ -29,7 +29,7 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// The value of a hexadecimal digit; -1: it is none.
+/// The value of a hexadecimal digit; -1: not one.
 constexpr int hexadecimal_digit(char c) noexcept {
     if (c >= '0' && c <= '9') return c - '0';
     if (c >= 'a' && c <= 'f') return c - 'a' + 10;
@@ -64,7 +64,7 @@ HERRING_SEPARABLE secrets read_secrets(std::string const& path, std::string_view
     auto const refuse = [&](std::initializer_list<text_part> why) {
         throw error(errc::bad_argument, -1, -1, "join", {name, " is '", path, "', which ", text(why)});
     };
-    // Without O_NONBLOCK a pipe that nobody writes to would be opened for ever.
+    // Without O_NONBLOCK, opening a pipe without a writer would block for ever.
     descriptor const file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
     if (file.get() < 0) refuse({"cannot be read: ", std::strerror(errno)});
     struct ::stat about {};
@@ -117,7 +117,7 @@ HERRING_SEPARABLE secrets read_secrets(std::string const& path, std::string_view
 
     secrets result{std::move(*found[0]), std::move(found[1]), {}};
     bool const own = about.st_uid == ::geteuid();
-    // As PostgreSQL has it for keys: what root owns, a group may read (a Secret of Kubernetes with fsGroup).
+    // As PostgreSQL does for keys: a group may read what root owns (a Secret of Kubernetes with fsGroup).
     if ((about.st_mode & 0070) != 0 && (own || (about.st_mode & 0020) != 0))
         result.warning = text({name, " is '", path, "', which its group has rights to",
                                mode_of(about.st_mode), "; take them away by: chmod 600 ", path});

@@ -1,18 +1,22 @@
-// herring: SHA-256: the functions.
+// herring: SHA-256, HMAC and HKDF: the functions.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_CRYPTO_SHA256_IMPL_HPP
 #define HERRING_CRYPTO_SHA256_IMPL_HPP
 
 #include "herring/base/config.hpp"
+#include "herring/crypto/secret_key.hpp"
 #include "herring/crypto/sha256.hpp"
 
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cassert>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <initializer_list>
 #include <span>
+#include <string_view>
 
 namespace HERRING_NAMESPACE::detail {
 
@@ -32,7 +36,7 @@ HERRING_ALWAYS_INLINE std::uint32_t sha256_word(std::byte const* from) noexcept 
     return std::endian::native == std::endian::little ? __builtin_bswap32(word) : word;
 }
 
-/// One round, but for the names of the words, which go round. `sum`: of the word of the message and the constant.
+/// One round; the caller rotates the names of the words. `sum`: the word of the message plus the constant.
 HERRING_ALWAYS_INLINE void sha256_round(std::uint32_t a, std::uint32_t b, std::uint32_t c, std::uint32_t& d,
                                         std::uint32_t e, std::uint32_t f, std::uint32_t g, std::uint32_t& h,
                                         std::uint32_t sum) noexcept {
@@ -41,7 +45,7 @@ HERRING_ALWAYS_INLINE void sha256_round(std::uint32_t a, std::uint32_t b, std::u
     h += (std::rotr(a, 2) ^ std::rotr(a, 13) ^ std::rotr(a, 22)) + ((a & b) | (c & (a | b)));
 }
 
-/// `w`: room for the words of the message.
+/// The 64 rounds of one block. `w`: room for the words of the message.
 [[gnu::hot]] inline void sha256_rounds(sha256_state& state, std::byte const* block,
                                        std::uint32_t (&w)[16]) noexcept {
     for (std::size_t i = 0; i < 16; ++i) w[i] = sha256_word(block + 4 * i);
@@ -114,6 +118,67 @@ HERRING_SEPARABLE sha256_digest sha256::finish() noexcept {
     for (std::size_t i = 0; i < digest.size(); ++i)
         digest[i] = static_cast<std::byte>(state_[i / 4] >> (24 - 8 * (i % 4)));
     return digest;
+}
+
+HERRING_SEPARABLE hmac_sha256::hmac_sha256(std::span<std::byte const> key) noexcept {
+    std::array<std::byte, sha256_block_bytes> block{};
+    sha256_digest digest{};
+    if (key.size() > block.size()) {
+        digest = sha256().update(key).finish();
+        key = digest;
+    }
+    std::copy(key.begin(), key.end(), block.begin());
+    for (std::byte& b : block) b ^= std::byte{0x36};
+    auto& [inner, outer] = *states_;
+    inner = outer = sha256_start;
+    sha256_blocks(inner, block.data(), 1);
+    for (std::byte& b : block) b ^= std::byte{0x36 ^ 0x5c};
+    sha256_blocks(outer, block.data(), 1);
+    running_ = sha256(inner, sha256_block_bytes);
+    erase(&block, sizeof block);
+    erase(&digest, sizeof digest);
+}
+
+HERRING_SEPARABLE sha256_digest hmac_sha256::finish() noexcept {
+    sha256_digest inside = running_.finish();
+    running_ = sha256(inner(), sha256_block_bytes);
+    sha256_digest const all = sha256(outer(), sha256_block_bytes).update(inside).finish();
+    erase(&inside, sizeof inside);
+    return all;
+}
+
+HERRING_SEPARABLE secret_key hkdf_extract(std::span<std::byte const> salt,
+                                          std::span<std::byte const> material) noexcept {
+    sha256_digest digest = hmac_sha256(salt).update(material).finish();
+    secret_key key(digest);
+    erase(&digest, sizeof digest);
+    return key;
+}
+
+HERRING_SEPARABLE void hkdf_expand(secret_key const& key,
+                                   std::initializer_list<std::span<std::byte const>> info,
+                                   std::span<std::byte> to) noexcept {
+    assert(to.size() <= 255 * sizeof(sha256_digest));
+    hmac_sha256 mac(key.bytes());
+    sha256_digest part{};
+    for (unsigned char number = 1; !to.empty(); ++number) {
+        if (number > 1) mac.update(part);
+        for (std::span<std::byte const> const piece : info) mac.update(piece);
+        std::byte const counter{number};
+        part = mac.update({&counter, 1}).finish();
+        std::size_t const now = std::min(to.size(), part.size());
+        std::copy_n(part.begin(), now, to.begin());
+        to = to.subspan(now);
+    }
+    erase(&part, sizeof part);
+}
+
+HERRING_SEPARABLE secret_key hkdf_key(secret_key const& key, std::string_view label,
+                                      std::span<std::byte const> context) noexcept {
+    std::byte const zero{};
+    secret_key derived;
+    hkdf_expand(key, {bytes_of(label), {&zero, 1}, context}, derived.bytes());
+    return derived;
 }
 
 } // namespace HERRING_NAMESPACE::detail

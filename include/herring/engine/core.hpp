@@ -4,7 +4,6 @@
 #define HERRING_ENGINE_CORE_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/base/ids.hpp"
 #include "herring/engine/execution.hpp"
 #include "herring/engine/messages.hpp"
 #include "herring/engine/node_memory.hpp"
@@ -12,6 +11,7 @@
 #include "herring/engine/tracer.hpp"
 #include "herring/engine/window.hpp"
 #include "herring/intra_node/intra_node.hpp"
+#include "herring/model/roles.hpp"
 #include "herring/trace/trace.hpp"
 #include "herring/transport/transport.hpp"
 

@@ -9,9 +9,8 @@
 #include "herring/control/failure/wait_graph.hpp"
 #include "herring/control/world_state.hpp"
 #include "herring/engine/engine.hpp"
-#include "herring/machine/cpu_pause.hpp"
 #include "herring/machine/futex.hpp"
-#include "herring/machine/start_thread.hpp"
+#include "herring/machine/threads.hpp"
 #include "herring/waiting/waiting.hpp"
 
 #include <atomic>

@@ -14,7 +14,7 @@
 #include "herring/engine/neighbours.hpp"
 #include "herring/engine/operation.hpp"
 #include "herring/engine/window.hpp"
-#include "herring/kernel/fetch_copy.hpp"
+#include "herring/kernel/copies.hpp"
 #include "herring/plan/plan.hpp"
 
 #include <algorithm>

@@ -3,8 +3,8 @@
 #ifndef HERRING_ENSEMBLE_DATA_FRAMES_HPP
 #define HERRING_ENSEMBLE_DATA_FRAMES_HPP
 
+#include "herring/base/bytes.hpp"
 #include "herring/base/config.hpp"
-#include "herring/base/little_endian.hpp"
 #include "herring/ensemble/outcome.hpp"
 
 #include <cstddef>

@@ -9,8 +9,8 @@
 #include <span>
 #include <type_traits>
 
+#include "herring/base/bytes.hpp"
 #include "herring/base/config.hpp"
-#include "herring/base/round_up.hpp"
 #include "herring/combine/combine.hpp"
 #include "herring/ensemble/row_head.hpp"
 #include "herring/kernel/rows.hpp"

@@ -12,8 +12,8 @@
 #include <span>
 #include <type_traits>
 
+#include "herring/base/bytes.hpp"
 #include "herring/base/config.hpp"
-#include "herring/base/round_up.hpp"
 #include "herring/combine/combine.hpp"
 #include "herring/ensemble/largest_entries.hpp"
 #include "herring/ensemble/outcome.hpp"

@@ -10,8 +10,8 @@
 #include "herring/ensemble/options.hpp"
 #include "herring/ensemble/outcome.hpp"
 #include "herring/ensemble/prometheus.hpp"
+#include "herring/machine/files.hpp"
 #include "herring/machine/forks.hpp"
-#include "herring/machine/whole_file.hpp"
 
 #include <algorithm>
 #include <chrono>

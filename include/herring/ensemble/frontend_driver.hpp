@@ -9,7 +9,6 @@
 #include "herring/ensemble/outcome.hpp"
 #include "herring/ensemble/requests_in_flight.hpp"
 #include "herring/ensemble/wait_set.hpp"
-#include "herring/machine/cpu_pause.hpp"
 #include "herring/machine/futex.hpp"
 #include "herring/waiting/waiting.hpp"
 

@@ -4,8 +4,8 @@
 #define HERRING_ENSEMBLE_FRONTEND_LOCK_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/machine/cpu_pause.hpp"
 #include "herring/machine/forks.hpp"
+#include "herring/machine/futex.hpp"
 
 #include <atomic>
 #include <cstdint>

@@ -3,10 +3,10 @@
 #ifndef HERRING_ENSEMBLE_REQUESTS_IN_FLIGHT_HPP
 #define HERRING_ENSEMBLE_REQUESTS_IN_FLIGHT_HPP
 
+#include "herring/base/bytes.hpp"
 #include "herring/base/config.hpp"
 #include "herring/base/error.hpp"
 #include "herring/base/fixed_array.hpp"
-#include "herring/base/round_up.hpp"
 #include "herring/ensemble/ids.hpp"
 #include "herring/ensemble/member_set.hpp"
 #include "herring/ensemble/outcome.hpp"

@@ -3,9 +3,9 @@
 #ifndef HERRING_ENSEMBLE_ROW_REGION_HPP
 #define HERRING_ENSEMBLE_ROW_REGION_HPP
 
+#include "herring/base/bytes.hpp"
 #include "herring/base/config.hpp"
 #include "herring/base/error.hpp"
-#include "herring/base/round_up.hpp"
 #include "herring/ensemble/doorbell.hpp"
 #include "herring/ensemble/ids.hpp"
 #include "herring/ensemble/request_region.hpp"

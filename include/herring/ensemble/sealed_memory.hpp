@@ -6,7 +6,7 @@
 #include "herring/base/config.hpp"
 #include "herring/base/error.hpp"
 #include "herring/machine/descriptor.hpp"
-#include "herring/machine/file_size_limit.hpp"
+#include "herring/machine/files.hpp"
 #include "herring/machine/free_memory.hpp"
 
 #include <cerrno>

@@ -5,7 +5,7 @@
 
 #include "herring/base/config.hpp"
 #include "herring/machine/descriptor.hpp"
-#include "herring/machine/timespec.hpp"
+#include "herring/machine/time.hpp"
 #include "herring/net/poller.hpp"
 
 #include <chrono>

@@ -3,8 +3,8 @@
 #ifndef HERRING_FUSION_BALANCED_BUFFER_HPP
 #define HERRING_FUSION_BALANCED_BUFFER_HPP
 
+#include "herring/base/bytes.hpp"
 #include "herring/base/config.hpp"
-#include "herring/base/units.hpp"
 #include "herring/fusion/fusion.hpp"
 
 namespace HERRING_NAMESPACE::detail {

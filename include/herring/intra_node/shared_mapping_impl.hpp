@@ -12,7 +12,7 @@
 #include "herring/control/world.hpp"
 #include "herring/intra_node/shared_mapping.hpp"
 #include "herring/machine/descriptor.hpp"
-#include "herring/machine/file_size_limit.hpp"
+#include "herring/machine/files.hpp"
 #include "herring/machine/forks.hpp"
 #include "herring/machine/free_memory.hpp"
 #include "herring/machine/identity.hpp"

@@ -3,13 +3,13 @@
 #ifndef HERRING_INTRA_NODE_SHARED_MEMORY_HPP
 #define HERRING_INTRA_NODE_SHARED_MEMORY_HPP
 
+#include "herring/base/bytes.hpp"
 #include "herring/base/config.hpp"
 #include "herring/base/fixed_array.hpp"
-#include "herring/base/round_up.hpp"
 #include "herring/intra_node/intra_node.hpp"
 #include "herring/intra_node/shared_mapping.hpp"
 #include "herring/machine/futex.hpp"
-#include "herring/model/shared_memory_tuning.hpp"
+#include "herring/model/tunings.hpp"
 #include "herring/policy/names.hpp"
 
 #include <algorithm>

@@ -5,6 +5,7 @@
 
 #include "herring/base/config.hpp"
 #include "herring/base/error.hpp"
+#include "herring/base/shared_handler.hpp"
 #include "herring/base/text.hpp"
 #include "herring/control/secret_variable.hpp"
 #include "herring/control/timeouts.hpp"
@@ -12,7 +13,6 @@
 #include "herring/crypto/seal_provider.hpp"
 #include "herring/crypto/secret.hpp"
 #include "herring/join/launcher.hpp"
-#include "herring/model/failure_handler.hpp"
 #include "herring/model/join_options.hpp"
 
 #include <atomic>

@@ -15,7 +15,7 @@
 #include "herring/machine/address.hpp"
 #include "herring/machine/identity.hpp"
 #include "herring/machine/name_lookup.hpp"
-#include "herring/machine/sleep.hpp"
+#include "herring/machine/time.hpp"
 
 #include <algorithm>
 #include <cerrno>

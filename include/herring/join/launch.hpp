@@ -4,10 +4,10 @@
 #define HERRING_JOIN_LAUNCH_HPP
 
 #include "herring/base/config.hpp"
+#include "herring/base/shared_handler.hpp"
 #include "herring/control/world.hpp"
 #include "herring/model/failure_detector_options.hpp"
-#include "herring/model/failure_handler.hpp"
-#include "herring/model/role.hpp"
+#include "herring/model/topology.hpp"
 
 #include <chrono>
 #include <string>

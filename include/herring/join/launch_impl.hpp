@@ -14,7 +14,7 @@
 #include "herring/crypto/random.hpp"
 #include "herring/crypto/secret_key.hpp"
 #include "herring/join/launch.hpp"
-#include "herring/machine/blocked_threads.hpp"
+#include "herring/machine/threads.hpp"
 #include "herring/model/topology.hpp"
 
 #include <algorithm>

@@ -11,8 +11,8 @@
 
 namespace HERRING_NAMESPACE::kernel {
 
-/// a · b, rounded before anything is added to it: compilers would join it with an addition where the processor can, and the
-/// bits of the sum would depend on flags.
+/// a · b, rounded before anything is added to it. Compilers would fuse it with an addition where the
+/// processor can, and the bits of the sum would depend on flags.
 template <class Vector> HERRING_ALWAYS_INLINE Vector product(Vector a, Vector b) noexcept {
     Vector result = a * b;
 #if defined(__AVX512VL__)
@@ -35,11 +35,13 @@ HERRING_ALWAYS_INLINE floats horner(floats sum, floats x, float next) noexcept {
 }
 } // namespace detail
 
-/// Below it `exponential` is 0: ln 2^-126, rounded up. Subnormal results would be slow, and nobody's mass.
+/// Below this number `exponential` is 0: ln 2^-126, rounded up. Subnormal results would be slow, and too
+/// small to count.
 inline constexpr float least_exponent = -87.3365f;
 
 namespace detail {
-// Step by step for all of `x`, as `apply` has it: what is in one step is independent, and the processor takes it at once.
+// Takes each step for all registers of `x` by `apply`: they are independent, so the processor computes them
+// in parallel.
 template <class Apply, class Numbers>
 HERRING_ALWAYS_INLINE Numbers exponential_by(Apply apply, Numbers const& x) noexcept {
     constexpr float magic = 12582912.0f; // 1.5 · 2^23: adding it rounds to an integer, in the low bits
@@ -76,12 +78,12 @@ HERRING_ALWAYS_INLINE Numbers exponential_by(Apply apply, Numbers const& x) noex
 HERRING_ALWAYS_INLINE vector<float> exponential(vector<float> x) noexcept {
     return detail::exponential_by([](auto f, auto const&... of) { return f(of...); }, x);
 }
-/// The same of four registers, in less than four times the time of one.
+/// The same for four registers, in less than four times the time of one.
 HERRING_ALWAYS_INLINE block<float> exponential(block<float> const& x) noexcept {
     return detail::exponential_by([](auto f, auto const&... of) { return kernel::each(f, of...); }, x);
 }
 
-/// ln x of each lane, for normal x > 0; of 0 and of subnormal x it is a finite number that means nothing.
+/// ln x of each lane, for normal x > 0; undefined but finite for 0 and for subnormal x.
 ///
 /// Shape:   at most 2 ulp from the exact value.
 /// Cost:    some 30 instructions a register.
@@ -109,7 +111,7 @@ HERRING_ALWAYS_INLINE vector<float> logarithm(vector<float> x) noexcept {
     return (m + y) + kernel::product(e, all(0.693359375f));
 }
 
-/// The same of one number: the same bits as a lane.
+/// The same for one number: the same bits as a lane.
 HERRING_ALWAYS_INLINE float exponential(float x) noexcept { return exponential(detail::all(x))[0]; }
 HERRING_ALWAYS_INLINE float logarithm(float x) noexcept { return logarithm(detail::all(x))[0]; }
 

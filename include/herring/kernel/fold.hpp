@@ -15,8 +15,8 @@
 
 namespace HERRING_NAMESPACE::kernel {
 
-/// One contribution, at any alignment: elements of Element or, if `in_accumulator`, of accumulator<Element>: a
-/// partial sum, whose contributions are lifted already.
+/// One contribution, at any alignment: elements of Element or, if `in_accumulator`, a partial sum of
+/// accumulator<Element>, whose contributions are lifted already.
 struct source {
     void const* data;
     bool in_accumulator = false;
@@ -24,10 +24,10 @@ struct source {
 
 namespace detail {
 
-// Up to this many sources are read in one pass; more need several passes over a tile that stays in the first-level
+// The most sources that one pass reads; more need several passes over a tile that stays in the first-level
 // cache.
 inline constexpr std::size_t fan_in = 16;
-// With 4096, runs of a source are too short for the hardware prefetchers.
+// At 4096, runs of a source are too short for the hardware prefetchers.
 inline constexpr std::size_t tile_bytes = 16384;
 
 template <class Update, class Element> inline constexpr bool lifts = Update::facts.lifts;
@@ -54,13 +54,13 @@ HERRING_ALWAYS_INLINE accumulator<Element> load_element(source const& from, std:
     return load_one<accumulator<Element>>(static_cast<accumulator<Element> const*>(from.data) + index);
 }
 
-// Folds all whole blocks; returns the index after the last one. SourceCount: the number of sources, or 0: k of them.
+// Folds all whole blocks; returns the index behind the last one. SourceCount: the number of sources; 0: k.
 template <class Update, class Element, std::size_t SourceCount, class Sink>
 HERRING_ALWAYS_INLINE std::size_t blocks(source const* sources, std::size_t k, std::size_t count,
                                          Sink const& sink) noexcept {
     std::size_t i = 0;
     if constexpr (SourceCount != 0) {
-        source from[SourceCount]; // a copy that cannot be aliased, so that it stays in registers
+        source from[SourceCount]; // a copy that nothing aliases, so that it stays in registers
         for (std::size_t s = 0; s < SourceCount; ++s) from[s] = sources[s];
         for (; count - i >= block<Element>::size; i += block<Element>::size) {
             auto total = load<Update, Element>(from[0], i);
@@ -161,15 +161,16 @@ template <class Element, class Finish> struct targets_sink {
     targets_sink from(std::size_t more) const noexcept { return {to, targets, base + more, finish}; }
 };
 
-// Writes totals to one target, and copies `refill` to `place`: the memory of a source that has been read by then.
+// Writes totals to one target, and copies `refill` to `place`, the memory of a source that has been read by
+// then.
 template <class Element, class Finish> struct exchanging_sink {
     target_sink<Element, Finish> result;
     Element* place;
     Element const* refill; // nullptr: none
-    std::size_t far;       // elements below this index prefetch what lies `ahead` of them
+    std::size_t far;       // elements below this index prefetch the line `ahead` elements further
 
-    // A line that is modified in another core's cache arrives with that cache's latency. The hardware prefetcher has
-    // too few of them in flight, and stops at the end of a page.
+    // A line that is modified in another core's cache arrives with that cache's latency. The hardware
+    // prefetcher has too few such lines in flight, and stops at the end of a page.
     static constexpr std::size_t ahead = 1024 / sizeof(Element);
 
     HERRING_ALWAYS_INLINE void put(std::size_t i, block<Element> const& total) const noexcept {
@@ -186,13 +187,14 @@ template <class Element, class Finish> struct exchanging_sink {
     }
 };
 
-// The lists of sources, cut into tiles. Does not depend on the sink, so it is compiled once.
+// The lists of sources, cut into tiles. Independent of the sink, so that it is compiled once.
 template <class Update, class Element> struct tiling {
     std::span<source const> before, group, after;
 
     static constexpr std::size_t tile = tile_bytes / sizeof(accumulator<Element>);
     static_assert(tile % block<Element>::size == 0);
-    // 32 KiB that few calls need, so they are not initialised: bytes for types whose constructor would.
+    // 32 KiB that few calls need, so not initialised; bytes for types whose constructor would initialise
+    // them.
     using room = std::conditional_t<element_in_vectors<Element>, accumulator<Element>,
                                     std::byte[sizeof(accumulator<Element>)]>;
     alignas(64) room main_tile[tile];
@@ -207,10 +209,10 @@ template <class Update, class Element> struct tiling {
     accumulator<Element>* main() noexcept { return reinterpret_cast<accumulator<Element>*>(main_tile); }
     accumulator<Element>* inner() noexcept { return reinterpret_cast<accumulator<Element>*>(inner_tile); }
 
-    // If false, a plain left fold gives the same result.
+    // False: a plain left fold gives the same result.
     bool nested() const noexcept { return !before.empty() && group.size() > 1; }
 
-    // Elements per tile: all of them if one pass does.
+    // Elements of a tile: all of them if one pass suffices.
     std::size_t step(std::size_t count) const noexcept {
         return nested() || before.size() + group.size() + after.size() > fan_in ? tile : count;
     }
@@ -272,7 +274,8 @@ template <class Update> struct finished_by {
     }
 };
 
-// Calls `kernel` with the function that finishes a total. Each such function adds a copy of the loops to the program.
+// Calls `kernel` with the function that finishes a total. Each such function adds a copy of the loops to the
+// program.
 template <class Update, class Element, class Kernel>
 HERRING_ALWAYS_INLINE void choose_finish(int ranks, Kernel&& kernel) noexcept {
     if constexpr (Update::facts.with_finish)
@@ -287,14 +290,16 @@ HERRING_ALWAYS_INLINE void choose_finish(int ranks, Kernel&& kernel) noexcept {
 
 /// Folds contributions from the left, a group of them as one operand, and writes the result to every target.
 ///
-/// Shape:    target[i] = finish(before... ∘ (group...) ∘ after...)[i], i < count; not all lists are empty. A rule that lifts
-///           lifts the sources that are not in the accumulator's type.
-///           Combined in accumulator<Element>, finished for `ranks` contributions (0: not finished), rounded to Element
-///           once. Every NaN in a result is the canonical quiet NaN: the same bits on every rank.
-/// Cost:     reads each source once and writes each target once. Up to 16 sources stay in registers; more sources, or a
-///           group, go through tiles of 16 KiB that stay in the first-level cache. 33 KiB of stack.
-/// Lifetime: a target may be a source of the same type, in place; not shifted against one, and not the memory of a source
-///           that is wider than Element.
+/// Shape:    target[i] = finish(before... ∘ (group...) ∘ after...)[i], i < count; not all lists are empty. A
+///           rule that lifts lifts the sources that are not in the accumulator's type. Contributions are
+///           combined in accumulator<Element>, finished for `ranks` contributions (0: not finished) and
+///           rounded to Element once. Every NaN in a result is the canonical quiet NaN: the same bits on
+///           every rank.
+/// Cost:     reads each source once and writes each target once. Up to 16 sources stay in registers; more
+///           sources, or a group, go through tiles of 16 KiB that stay in the first-level cache. 33 KiB of
+///           stack.
+/// Lifetime: a target may be a source of the same type, in place; it must not overlap a source otherwise, nor
+///           be the memory of a source that is wider than Element.
 template <class Update, element_type Element>
 void fold(std::span<source const> before, std::span<source const> group, std::span<source const> after,
           std::span<Element* const> targets, std::size_t count, int ranks) noexcept {
@@ -317,13 +322,15 @@ void fold(std::span<source const> sources, std::span<Element* const> targets, st
     fold<Update, Element>(sources, {}, {}, targets, count, ranks);
 }
 
-/// Folds the contributions of two ranks, one of them in another core's cache, and puts `refill` in its place.
+/// Folds the contributions of two ranks, one of them in another core's cache, and overwrites that one with
+/// `refill`.
 ///
-/// Shape:    target[i] = finish(sources[0] ∘ sources[1])[i], i < count; then place[i] = refill[i], i < refill.size() ≤ count.
-///           `place` is the memory of one of the two sources; neither is in the accumulator's type. The same bits as
-///           `fold`.
-/// Cost:     reads each source and `refill` once, writes the target and `place` once. The lines of `place` have just been
-///           read, so they are written in the first-level cache: a copy of `refill` in a pass of its own would fetch them again.
+/// Shape:    target[i] = finish(sources[0] ∘ sources[1])[i], i < count; then place[i] = refill[i], i <
+///           refill.size() ≤ count. `place` is the memory of one of the two sources; neither is in the
+///           accumulator's type. The same bits as `fold`.
+/// Cost:     reads each source and `refill` once, writes the target and `place` once. The lines of `place`
+///           have just been read, so they are written in the first-level cache; a separate copy of `refill`
+///           would fetch them again.
 /// Lifetime: `target` may be the other source, in place.
 template <class Update, element_type Element>
 void fold_exchanging(source const (&sources)[2], Element* target, std::size_t count, int ranks,

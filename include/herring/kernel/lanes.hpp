@@ -15,11 +15,10 @@
 #endif
 
 #include "herring/base/config.hpp"
-#include "herring/base/float_bits.hpp"
 #include "herring/model/element.hpp"
 
-// With -ffast-math (or -Ofast) the compiler may reorder additions and assume that there is no NaN: ranks would differ
-// in bits, and a minimum would hide a NaN.
+// With -ffast-math (or -Ofast) the compiler may reorder additions and assume that there is no NaN: results
+// would differ in bits between ranks, and a minimum would hide a NaN.
 #if ((defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__) || defined(__FAST_MATH__)) &&                   \
     !defined(HERRING_ALLOW_FAST_MATH)
 #error                                                                                                       \
@@ -35,7 +34,8 @@ inline constexpr std::size_t vector_bytes = 32;
 inline constexpr std::size_t vector_bytes = 16;
 #endif
 
-/// False in nvcc's device pass: it parses host functions too, rejects vectors in them, and emits none of them.
+/// False in nvcc's device pass, which parses host functions too, rejects vectors in them and emits none of
+/// them.
 #if defined(__CUDA_ARCH__)
 inline constexpr bool takes_vectors = false;
 #else
@@ -54,7 +54,7 @@ using float_vector = vector<float>;
 using half_vector = vector<std::uint16_t>; // twice as many lanes as a word_vector
 using vector_bits = herring::detail::float_bits<word_vector, int_vector, float_vector>;
 
-// g++ 12 unrolls loops over whole vectors, and then warns of the parts that a short array does not have.
+// g++ 12 unrolls loops over whole vectors, and then warns about the parts that a short array does not have.
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Warray-bounds"
@@ -77,7 +77,7 @@ struct word_pair {
     word_vector low, high;
 };
 
-// 16-bit lanes to the upper halves of 32-bit lanes, in order.
+// Moves 16-bit lanes to the upper halves of 32-bit lanes, in order.
 HERRING_ALWAYS_INLINE word_pair widen(half_vector half) noexcept {
 #if defined(__AVX2__)
     return {word_vector(_mm256_cvtepu16_epi32(_mm256_castsi256_si128(__m256i(half)))) << 16,
@@ -100,7 +100,7 @@ struct float_pair {
     float_vector low, high;
 };
 
-// binary16 to float, in order. Most of the work is done in 16-bit lanes: half as many instructions.
+// Converts binary16 to float, in order. Most of the work is done in 16-bit lanes: half as many instructions.
 HERRING_ALWAYS_INLINE float_pair widen_float16([[maybe_unused]] half_vector half) noexcept {
 #if defined(__CUDA_ARCH__)
     return {}; // not a template: nvcc's device pass would instantiate float_bits of vectors, which it rejects
@@ -127,7 +127,7 @@ HERRING_ALWAYS_INLINE float_pair widen_float16([[maybe_unused]] half_vector half
 #endif
 }
 
-// The lower halves of 32-bit lanes, which are sign-extended 16-bit values, in order.
+// Packs the lower halves of 32-bit lanes, which are sign-extended 16-bit values, in order.
 HERRING_ALWAYS_INLINE half_vector narrow(int_vector low, int_vector high) noexcept {
 #if defined(__AVX2__)
     return half_vector(_mm256_permute4x64_epi64(_mm256_packs_epi32(__m256i(low), __m256i(high)), 0xd8));
@@ -175,7 +175,7 @@ template <class Vector> HERRING_ALWAYS_INLINE bool any_nan(Vector, Vector, Vecto
 template <class Element> struct block {
     using number = accumulator<Element>;
     using lanes = vector<number>;
-    /// Elements in it.
+    /// Elements of a block.
     static constexpr std::size_t size = 4 * vector_bytes / sizeof(number);
 
     lanes a, b, c, d;
@@ -253,7 +253,7 @@ template <class Element> struct block {
         }
     }
 
-    /// What `load` has of it once it was rounded and stored.
+    /// Returns the numbers that `load` reads after the block was rounded and stored.
     HERRING_ALWAYS_INLINE block rounded_numbers() const noexcept {
         if constexpr (rounded::full) {
             return *this;

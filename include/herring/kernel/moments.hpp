@@ -16,18 +16,19 @@
 
 namespace HERRING_NAMESPACE::kernel {
 
-/// What one node gives: a contribution; or, of several ranks, the sum of theirs and the sum of their squared distances from
-/// their own mean, both in accumulators. Where all of them have x, and the sum divided by the ranks is another number, −|x|
-/// takes the place of the squares.
+/// The term of one node: a contribution; or, for several ranks, the sum of their contributions and the sum of
+/// the squared distances of these from the mean of the node, both in accumulators. If all of these
+/// contributions are x, but the sum divided by the ranks is not x, −|x| takes the place of the squares.
 struct moments_term {
     source first;                  ///< the contribution, or the sum
-    void const* squares = nullptr; ///< accumulators; nullptr: it is one contribution
+    void const* squares = nullptr; ///< accumulators; nullptr: one contribution
     int ranks = 1;
 };
 
 namespace detail {
 
-// A product that no addition or subtraction after it is fused with: the bits are those of a build without such instructions.
+// A product that the compiler fuses with no addition or subtraction: the bits of a build without such
+// instructions.
 template <class Value> HERRING_ALWAYS_INLINE Value unfused(Value product) noexcept {
 #if defined(__FMA__) || defined(__FMA4__)
     asm("" : "+x"(product));
@@ -37,7 +38,7 @@ template <class Value> HERRING_ALWAYS_INLINE Value unfused(Value product) noexce
     return product;
 }
 
-// Whether a lane has its sign bit set; where there are no instructions for it, this is not known.
+// True if a lane has its sign bit set, or if the build has no instruction to tell.
 template <class Vector> HERRING_ALWAYS_INLINE bool may_have_sign(Vector of) noexcept {
 #if defined(__AVX__)
     if constexpr (std::is_same_v<update::lane<Vector>, float>) return _mm256_movemask_ps(__m256(of)) != 0;
@@ -109,15 +110,15 @@ struct difference {
         return value - other;
     }
 };
-// NaN where the squares exceed what rounding can make by less than 0, or by no number: these are looked at again.
+// NaN where the excess over rounding is negative or NaN: such squares are computed again.
 struct if_beyond {
     template <class Value> HERRING_ALWAYS_INLINE static Value combine(Value value, Value excess) noexcept {
         return excess >= Value{} ? value : Value{} + update::lane<Value>(__builtin_nanf(""));
     }
 };
 struct zero_or {
-    template <class Value> HERRING_ALWAYS_INLINE static Value combine(Value squares, Value told) noexcept {
-        return squares == Value{} ? squares : told;
+    template <class Value> HERRING_ALWAYS_INLINE static Value combine(Value squares, Value certain) noexcept {
+        return squares == Value{} ? squares : certain;
     }
 };
 struct if_nan {
@@ -125,7 +126,7 @@ struct if_nan {
         return value == value ? value : other;
     }
 };
-// Between two others; a NaN that comes first stays.
+// The smaller, or the larger, of two numbers; a NaN in the first operand stays.
 struct at_most {
     template <class Value> HERRING_ALWAYS_INLINE static Value combine(Value value, Value most) noexcept {
         return most < value ? most : value;
@@ -158,7 +159,7 @@ struct squares_of_code {
         return code < Value{} ? Value{} : code;
     }
 };
-// The mean of ranks that all have x has the sign of x.
+// x, with the sign of the mean, if the code says that all ranks have x; else the mean.
 struct mean_or_equal {
     template <class Value> HERRING_ALWAYS_INLINE static Value combine(Value mean, Value code) noexcept {
         Value const equal = mean < Value{} ? code : -code;
@@ -172,7 +173,7 @@ struct squared_distance {
     }
 };
 
-// One accumulator, with what a block has.
+// One accumulator, with the interface of a block.
 template <class Element> struct single {
     using number = accumulator<Element>;
     static constexpr std::size_t size = 1;
@@ -188,7 +189,7 @@ template <class Element> struct single {
     HERRING_ALWAYS_INLINE bool any_nan() const noexcept { return value != value; }
 };
 
-// Elements from one index on: as many as `Numbers` has.
+// The `Numbers::size` elements from index i on.
 template <class Element, class Numbers> struct moments_at {
     using number = accumulator<Element>;
     using numbers = Numbers;
@@ -216,7 +217,8 @@ template <class Element, class Numbers> struct moments_at {
             total = total.combined(load(sources[s]).combined(mean, squared_distance{}), update::sum{});
         return total;
     }
-    // What a node's ranks add to the squares about the mean of all: their own, and the distance of their mean, so many times.
+    // The squares of a node's ranks about the mean of all: those about the mean of the node, plus `ranks`
+    // times the squared distance between the two means.
     HERRING_ALWAYS_INLINE static Numbers moved(Numbers const& squares, Numbers const& sum, int ranks,
                                                Numbers const& mean) noexcept {
         Numbers const off = sum.finished(quotient<number>(ranks)).combined(mean, squared_distance{});
@@ -227,7 +229,8 @@ template <class Element, class Numbers> struct moments_at {
         if (one.squares == nullptr) return load(one.first).combined(mean, squared_distance{});
         return moved(load_squares(one), load(one.first), one.ranks, mean);
     }
-    // Squares that a node gives, of its sum: in doubt whether they are rounding alone it is seen whether all ranks have one number.
+    // The squares of a node, by its sum. If they may be rounding alone, checks whether all ranks have the
+    // same number.
     HERRING_ALWAYS_INLINE Numbers squares_given(Numbers const& sum, std::span<source const> group,
                                                 quotient<number> const& by) const noexcept {
         Numbers const mean = sum.finished(by);
@@ -246,7 +249,8 @@ template <class Element, class Numbers> struct moments_at {
         return squares.combined(least.combined(most, code_of_equal{}), code_or_squares{});
     }
 
-    // What rounding of means can make of the root of squares, as a multiple of the mean; and by how much squares are more.
+    // The factor by which a mean is multiplied to bound the root of the squares that rounding of means alone
+    // can cause; below, the excess of squares over that bound.
     static times<number> rounding(int ranks) noexcept {
         auto const all = static_cast<number>(ranks);
         return {2 * (all + 4) * root(all) * std::numeric_limits<number>::epsilon()};
@@ -283,7 +287,7 @@ template <class Element, class Numbers> struct moments_at {
     }
 };
 
-// Calls do_at(moments_at) for all elements, a register at a time where the type can.
+// Calls do_at(moments_at) for all elements, a block at a time where the type has vectors.
 template <class Element, class DoAt>
 HERRING_ALWAYS_INLINE void for_each_numbers(std::size_t count, DoAt const& do_at) noexcept {
     std::size_t i = 0;
@@ -305,7 +309,7 @@ template <class Element> struct moments_call {
     times<number> rounding;
     bool alone;
 
-    // Does the element, or the register, at `at`.
+    // Computes the element, or the block, at `at`.
     template <class At> HERRING_ALWAYS_INLINE void run(At const& at) const noexcept {
         if (alone) {
             auto const mean = at.sum_of(group).finished(by_ranks);
@@ -343,12 +347,13 @@ template <class Element> struct moments_call {
         at.store(deviations, squares.finished(rooted));
     }
 
-    // Squares that may be rounding alone are taken about a mean which is moved, where rounding has put it beyond all numbers that
-    // it is the mean of, to the nearest: so where all are equal the deviation is 0.
+    // Squares that may be rounding alone are computed again about a moved mean: if rounding has put the mean
+    // beyond all numbers that it averages, it is moved to the nearest of them. So the deviation of equal
+    // numbers is 0.
     template <class At, class Numbers>
     [[gnu::noinline]] void look_again(At at, Numbers mean, Numbers squares) const noexcept {
-        auto const told = squares.combined(at.excess(squares, mean, rounding), if_beyond{});
-        if (!squares.combined(told, zero_or{}).any_nan()) {
+        auto const certain = squares.combined(at.excess(squares, mean, rounding), if_beyond{});
+        if (!squares.combined(certain, zero_or{}).any_nan()) {
             at.store(means, mean);
             return at.store(deviations, squares.finished(rooted));
         }
@@ -367,10 +372,10 @@ template <class Element> struct moments_call {
             times<number> const by{static_cast<number>(ranks)};
             add(total, any, ranks == 1 ? off : given.combined(off.finished(by), update::sum{}));
         });
-        at.store(means, mean); // which may lie where contributions were
-        at.store(deviations, told.combined(total, if_nan{}).finished(rooted));
+        at.store(means, mean); // only now: targets may be the memory of contributions
+        at.store(deviations, certain.combined(total, if_nan{}).finished(rooted));
     }
-    // call(mean, squares about it, ranks): contributions, and of nodes of several ranks what they give.
+    // Calls call(mean, squares about it, ranks) for each contribution, and for each node of several ranks.
     template <class At, class Call> void each_mean(At const& at, Call const& call) const noexcept {
         auto const node = [&](auto const& sum, auto const& squares, int ranks) {
             call(sum.finished(quotient<number>(ranks)).combined(squares, mean_or_equal{}),
@@ -396,25 +401,33 @@ template <class Element> struct moments_call {
 
 } // namespace detail
 
-/// The mean of all contributions and their standard deviation, of each element, into every target.
+/// Writes the mean of all contributions and their standard deviation, for each element, to every target.
 ///
-/// Shape:    mean[i] = total / ranks, where total is what `fold` with update::sum has: the bits of update::average.
-///           deviation[i] = root((q₀ + q₁ + ...) / divisor), i < count, a term a node, in the order of the lists. Of one
-///           contribution x q is (x − m)²; of a node of L ranks Q + L·(S/L − m)², where S is the sum of its ranks, in their
-///           order, and Q the sum of their squared distances from S/L; m is the mean before it is rounded to Element. Where
-///           that may be rounding of means alone, m is moved, if it is beyond all contributions (of a node of several ranks:
-///           beyond S/L; x where all of its ranks have x), to the nearest. So equal contributions deviate by 0.
-///           The group is this node; it need not be alone. Divisor ≥ 1.
-///           All in accumulator<Element>; both results are rounded to Element once. Every NaN is the canonical one.
-/// Error:    squares of distances are added alone, never of values. With u the unit roundoff of the accumulator, M the greatest
-///           magnitude of a contribution, R ranks and d = (R + 2)·u·M a deviation s is off by at most (R + 6)·u·s and
-///           min(d, d²/s) where each node has one rank, and by (R + 6)·u·s and 2·d where ranks share nodes; and by its
-///           rounding to Element. Distances beyond the root of the greatest number overflow; so may d, where ranks share one
-///           of several nodes and have different numbers.
-/// Cost:     reads each source twice, from memory once; writes each target once. Where deviations may be rounding alone, some
-///           four times.
-/// Lifetime: a target may be a source of the same type, in place; not shifted against one, nor the memory of a wider one.
-/// Source:   Chan, Golub, LeVeque: Algorithms for computing the sample variance, 1983 (two passes, and (2.1) for groups).
+/// Shape:    mean[i] = total / ranks, where total is what `fold` with update::sum has: the bits of
+///           update::average.
+///           deviation[i] = root((q₀ + q₁ + ...) / divisor), i < count, divisor ≥ 1; one term q a node,
+///           in the order of the lists:
+///             one contribution x:  q = (x − m)²
+///             a node of L ranks:   q = Q + L·(S/L − m)², where S is the sum of its ranks, in their order,
+///                                  and Q the sum of their squared distances from S/L
+///           m is the mean before it is rounded to Element. Where the total may be rounding of means alone,
+///           and m is beyond all contributions (for a node of several ranks: beyond S/L, or beyond x where
+///           all of its ranks have x), m is moved to the nearest. So equal contributions deviate by 0.
+///           The group is this node; there may be other nodes. Computed in accumulator<Element>; both results
+///           are rounded to Element once. Every NaN is the canonical one.
+/// Error:    only squares of distances are added, never squares of values. With u the unit roundoff of the
+///           accumulator, M the greatest magnitude of a contribution, R ranks and d = (R + 2)·u·M, a
+///           deviation s is off by at most
+///             (R + 6)·u·s + min(d, d²/s)  where each node has one rank,
+///             (R + 6)·u·s + 2·d           where ranks share nodes,
+///           plus its rounding to Element. Distances beyond the root of the greatest number overflow; so may
+///           d, where ranks share one of several nodes and have different numbers.
+/// Cost:     reads each source twice, once from memory; writes each target once. Where deviations may be
+///           rounding alone, some four times that.
+/// Lifetime: a target may be a source of the same type, in place; it must not overlap a source otherwise, nor
+///           be the memory of a wider source.
+/// Source:   Chan, Golub, LeVeque: Algorithms for computing the sample variance, 1983 (two passes, and (2.1)
+///           for groups).
 template <element_type Element>
 void moments(std::span<moments_term const> before, std::span<source const> group,
              std::span<moments_term const> after, std::span<Element* const> means,
@@ -435,8 +448,8 @@ void moments(std::span<moments_term const> before, std::span<source const> group
     detail::for_each_numbers<Element>(count, [&](auto const at) { call.run(at); });
 }
 
-/// What a node of several ranks gives: the sum of theirs, and the sum of their squared distances from their own mean, or what
-/// moments_term has in its place.
+/// Computes the term of a node of several ranks: the sum of their contributions, and the sum of the squared
+/// distances of these from the mean of the node, or the code that moments_term has in its place.
 ///
 /// Cost: as `moments`.
 template <element_type Element>

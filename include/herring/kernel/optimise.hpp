@@ -1,4 +1,4 @@
-// herring: the fold with an optimizer behind it: contributions, weights and state in one pass over memory; or in two.
+// herring: the fold with an optimizer, in one pass over memory or in two; and the sum of squares.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_KERNEL_OPTIMISE_HPP
 #define HERRING_KERNEL_OPTIMISE_HPP
@@ -18,16 +18,16 @@
 
 namespace HERRING_NAMESPACE::kernel {
 
-/// Weights and what an optimizer keeps of them, in the type that elements are summed in: array s of the state begins at
-/// `state + s · stride`.
+/// Weights, and the optimizer's state of them in the type in which elements are summed: array s of the state
+/// begins at `state + s · stride`.
 template <class Element> struct optimised {
     Element* weights;
     accumulator<Element>* state;
     std::size_t stride;
-    accumulator<Element>* masters =
-        nullptr; ///< weights before they are rounded, where Element has fewer bits
+    /// Weights before they are rounded, where Element has fewer bits than its accumulator.
+    accumulator<Element>* masters = nullptr;
 
-    /// Where weights are read, and written before they are rounded.
+    /// Returns the weights that are read, and written before they are rounded.
     accumulator<Element>* exact() const noexcept {
         if constexpr (std::is_same_v<Element, accumulator<Element>>)
             return weights;
@@ -38,7 +38,7 @@ template <class Element> struct optimised {
 
 namespace detail {
 
-// What is finished, and divided by the scale of the loss.
+// Finishes a total and divides it by the scale of the loss.
 template <class Finish, class Number> struct unscaled_by {
     Finish finish;
     Number inverse;
@@ -53,7 +53,7 @@ template <class Number> struct scaled_by {
     }
 };
 
-// Calls `kernel` with what makes gradients of totals: only those of 16 bits have a scale.
+// Calls `kernel` with the function total → gradient: only gradients of 16 bits have a scale.
 template <class Update, class Element, class Kernel>
 HERRING_ALWAYS_INLINE void choose_gradient(int ranks, accumulator<Element> unscale,
                                            Kernel const& kernel) noexcept {
@@ -65,7 +65,7 @@ HERRING_ALWAYS_INLINE void choose_gradient(int ranks, accumulator<Element> unsca
     });
 }
 
-// Weights and states of a block or of one weight, and what an optimizer does with a register of them.
+// Weights and states of a block or of one weight, given to an optimizer a register at a time.
 template <class Optimizer, class Element, class Prepared> struct optimizer_lanes {
     using number = accumulator<Element>;
     using registers = block<Element>;
@@ -94,7 +94,7 @@ template <class Optimizer, class Element, class Prepared> struct optimizer_lanes
     HERRING_ALWAYS_INLINE registers weights_at(std::size_t i) const noexcept {
         return registers::load_wide(of.exact() + i);
     }
-    // Every NaN in a weight is the canonical one.
+    // Writes weights; every NaN becomes the canonical one.
     HERRING_ALWAYS_INLINE void put_weights(std::size_t i, registers weight) const noexcept {
         if (weight.any_nan()) [[unlikely]]
             weight = weight.canonical();
@@ -121,7 +121,7 @@ template <class Optimizer, class Element, class Prepared> struct optimizer_lanes
     }
 };
 
-// A sink that takes vectors by registers or, if the optimizer takes none, number by number.
+// Puts a block into a sink, by registers or, if the optimizer takes no vectors, number by number.
 template <class Sink, class Optimizer, class Element>
 HERRING_ALWAYS_INLINE void put_block(Sink const& sink, std::size_t i, block<Element> const& total) noexcept {
     if constexpr (Optimizer::facts.takes_vectors) {
@@ -133,7 +133,7 @@ HERRING_ALWAYS_INLINE void put_block(Sink const& sink, std::size_t i, block<Elem
     }
 }
 
-// Finishes totals, which are gradients, and updates weights and state with them.
+// Finishes totals to gradients, and updates weights and state with them.
 template <class Optimizer, class Element, class Finish, class Prepared, bool Looks> struct optimising_sink {
     using number = accumulator<Element>;
 
@@ -185,7 +185,7 @@ template <class Optimizer, class Element, class Finish, class Prepared, bool Loo
     }
 };
 
-// Writes directions where the gradients were.
+// Replaces gradients by directions.
 template <class Optimizer, class Element, class Prepared> struct direction_sink {
     using number = accumulator<Element>;
 
@@ -198,12 +198,12 @@ template <class Optimizer, class Element, class Prepared> struct direction_sink 
     }
     HERRING_ALWAYS_INLINE void put_registers(std::size_t i, block<Element> const& total) const noexcept {
         block<Element> const gradient = total.finished(factor), weight = kept.weights_at(i);
-        block<Element> made;
+        block<Element> directions;
         kept.block_at(
             i, [&](auto at, auto* state) __attribute__((always_inline)) {
-                made.*at = Optimizer::direction(weight.*at, gradient.*at, state, kept.with);
+                directions.*at = Optimizer::direction(weight.*at, gradient.*at, state, kept.with);
             });
-        made.store_wide(to + i);
+        directions.store_wide(to + i);
     }
     HERRING_ALWAYS_INLINE void put(std::size_t i, number total) const noexcept {
         number const gradient = factor(total), weight = kept.of.exact()[i];
@@ -227,12 +227,13 @@ template <class Element, class Finish> struct gradient_sink {
 
 } // namespace detail
 
-/// Folds contributions as `fold` does, and updates weights and state with the result, which is written nowhere.
+/// Folds contributions as `fold` does, and updates weights and state with the result, which is not stored.
 ///
-/// Shape:    gradient[i] = finish(before... ∘ (group...) ∘ after...)[i] · unscale, i < count; then Optimizer::step with weight i
-///           and its state. Elements of their own accumulator have no scale.
-/// Returns:  the index of the first gradient that is not finite, or count, if the optimizer does not let them pass. Weights are
-///           updated all the same.
+/// Shape:    gradient[i] = finish(before... ∘ (group...) ∘ after...)[i] · unscale, i < count; then
+///           Optimizer::step with weight i and its state. Elements that are their own accumulators have no
+///           scale.
+/// Returns:  the index of the first gradient that is not finite, else count; always count if the optimizer
+///           lets such gradients pass. Weights are updated in either case.
 /// Cost:     reads each source once; reads and writes weights and state once.
 /// Lifetime: neither weights nor state may be a source.
 template <class Update, class Optimizer, class Element, class Prepared>
@@ -249,7 +250,7 @@ std::size_t fold_optimising(std::span<source const> before, std::span<source con
     return not_finite;
 }
 
-/// Folds contributions to gradients, which are not rounded: the first half of `fold_optimising`.
+/// Folds contributions to gradients that are not rounded: the first half of `fold_optimising`.
 template <class Update, class Element>
 void fold_gradients(std::span<source const> before, std::span<source const> group,
                     std::span<source const> after, accumulator<Element>* gradients, std::size_t count,
@@ -260,7 +261,7 @@ void fold_gradients(std::span<source const> before, std::span<source const> grou
     });
 }
 
-/// Puts Optimizer::direction of each gradient · factor in its place.
+/// Replaces each gradient by Optimizer::direction of gradient · factor.
 template <class Optimizer, class Element, class Prepared>
 void direct(accumulator<Element>* gradients, optimised<Element> const& of, std::size_t count,
             accumulator<Element> factor, Prepared const& with) noexcept {
@@ -270,7 +271,8 @@ void direct(accumulator<Element>* gradients, optimised<Element> const& of, std::
         detail::direction_sink<Optimizer, Element, Prepared>{{of, with}, {factor}, gradients});
 }
 
-/// Updates weights and state with gradients · factor, or with directions: the second half of `fold_optimising`.
+/// Updates weights and state with gradients · factor, or with directions: the second half of
+/// `fold_optimising`.
 template <class Optimizer, class Element, class Prepared>
 void optimise(accumulator<Element> const* gradients, optimised<Element> const& of, std::size_t count,
               accumulator<Element> factor, Prepared const& with) noexcept {
@@ -279,6 +281,37 @@ void optimise(accumulator<Element> const* gradients, optimised<Element> const& o
         detail::optimising_sink<Optimizer, Element, detail::scaled_by<number>, Prepared, /*Looks=*/false>;
     source const from{gradients, true};
     detail::pass<update::sum, Element, 1>(&from, 1, count, sink{{of, with}, {factor}, 0, nullptr});
+}
+
+/// An element type whose squares can be summed.
+template <class Element>
+concept has_squares = element_in_vectors<Element> && std::is_floating_point_v<accumulator<Element>>;
+
+/// Returns Σ values[i]². Element i is added to sum i mod 8; then the eight sums are added in order.
+///
+/// Cost:   reads the values once.
+/// Errors: not finite if one of the values is not, or if the square of a double overflows.
+template <has_squares Element> double sum_of_squares(Element const* values, std::size_t count) noexcept {
+    auto const wide = [](Element value) {
+        return static_cast<double>(static_cast<accumulator<Element>>(value));
+    };
+    using pair [[gnu::vector_size(16)]] = double;
+    pair sums[4] = {};
+    std::size_t i = 0;
+    for (; count - i >= 8; i += 8)
+        for (std::size_t p = 0; p < 4; ++p) {
+            pair const two{wide(values[i + 2 * p]), wide(values[i + 2 * p + 1])};
+            sums[p] += lanes::product(two, two);
+        }
+    double each[8];
+    for (std::size_t n = 0; n < 8; ++n) each[n] = sums[n / 2][n % 2];
+    for (; i < count; ++i) {
+        double const value = wide(values[i]);
+        each[i % 8] += lanes::product(value, value);
+    }
+    double total = 0;
+    for (double const one : each) total += one;
+    return total;
 }
 
 } // namespace HERRING_NAMESPACE::kernel

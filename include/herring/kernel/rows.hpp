@@ -1,4 +1,4 @@
-// herring: rows of numbers in registers: what their extremes are, whether their bits can be, where the largest is, sums.
+// herring: rows of numbers in registers: extremes, limits of their bits, the index of the largest, sums.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_KERNEL_ROWS_HPP
 #define HERRING_KERNEL_ROWS_HPP
@@ -35,7 +35,7 @@ template <class Element>
     for (std::size_t i = 0; i < count; ++i) store_one(to + i, round_one<Element>(room[i]));
 }
 
-// Whether a bit is set in one of the lanes.
+// True if a bit is set in one of the lanes.
 template <class Vector> HERRING_ALWAYS_INLINE bool any(Vector bits) noexcept {
     std::uint64_t parts[sizeof bits / 8];
     std::memcpy(parts, &bits, sizeof bits);
@@ -49,7 +49,7 @@ template <class Vector> HERRING_ALWAYS_INLINE Vector greater_of(Vector a, Vector
 
 } // namespace detail
 
-/// `count` ≤ row_block::size lanes of a row, at any alignment; `fill` behind them.
+/// Loads `count` ≤ row_block::size lanes of a row, at any alignment, followed by `fill`.
 template <class Lane>
 HERRING_ALWAYS_INLINE row_block<Lane> load_row(std::byte const* lanes, std::size_t count,
                                                accumulator<Lane> fill = 0) noexcept {
@@ -59,7 +59,7 @@ HERRING_ALWAYS_INLINE row_block<Lane> load_row(std::byte const* lanes, std::size
     return {x.a, x.b, x.c, x.d};
 }
 
-/// Rounds a block to Element and stores the first `count` elements of it. NaNs become the canonical one.
+/// Rounds a block to Element and stores its first `count` elements. NaNs become the canonical one.
 template <class Element>
 HERRING_ALWAYS_INLINE void store_row(Element* to, row_block<Element> x, std::size_t count) noexcept {
     if (count < row_block<Element>::size) [[unlikely]]
@@ -69,7 +69,7 @@ HERRING_ALWAYS_INLINE void store_row(Element* to, row_block<Element> x, std::siz
     block<Element>{x.a, x.b, x.c, x.d}.round().store(to);
 }
 
-/// f of each of the four registers of one block, or of several.
+/// Returns f of each of the four registers of one block, or of several.
 template <class Function, class First, class... More>
 HERRING_ALWAYS_INLINE First each(Function f, First const& x, More const&... more) noexcept {
     return {f(x.a, more.a...), f(x.b, more.b...), f(x.c, more.c...), f(x.d, more.d...)};
@@ -77,12 +77,12 @@ HERRING_ALWAYS_INLINE First each(Function f, First const& x, More const&... more
 
 /// The extremes of a row.
 template <class Number> struct extremes {
-    Number largest; ///< −inf of no elements
+    Number largest; ///< −inf if there are no elements
     Number largest_magnitude;
-    bool has_nan; ///< and then the other two mean nothing
+    bool has_nan; ///< then the other two are undefined
 };
 
-/// Reads a row once. `largest_magnitude` only where it is asked for.
+/// Reads a row once. Finds `largest_magnitude` only with WithMagnitude.
 template <bool WithMagnitude = true, class Element>
 extremes<accumulator<Element>> extremes_of(Element const* row, std::size_t count) noexcept {
     using number = accumulator<Element>;
@@ -112,7 +112,7 @@ extremes<accumulator<Element>> extremes_of(Element const* row, std::size_t count
     return {high, -bottom > high ? -bottom : high, nan};
 }
 
-/// Index of the first element that equals `wanted`, in a row that has one; `count` if none does.
+/// Returns the index of the first element that equals `wanted`; `count` if none does.
 template <class Element>
 std::size_t index_of(Element const* row, std::size_t count, accumulator<Element> wanted) noexcept {
     using lanes = vector<accumulator<Element>>;
@@ -128,12 +128,13 @@ std::size_t index_of(Element const* row, std::size_t count, accumulator<Element>
     return count;
 }
 
-/// Index of a row's largest element; ties go to the lowest index.
+/// Returns the index of a row's largest element; of equal ones the lowest.
 template <class Element> std::size_t index_of_largest(Element const* row, std::size_t count) noexcept {
     return index_of<Element>(row, count, extremes_of<false>(row, count).largest);
 }
 
-/// Which lanes can be: with the sign bit clear, bits up to `positive`; with it set, magnitudes up to `negative`; −1: none.
+/// Limits of lanes: bits up to `positive` if the sign bit is clear, magnitudes up to `negative` if it is set;
+/// −1: none.
 template <class Lane> struct lane_limits {
     using word = std::conditional_t<sizeof(Lane) == 2, std::int16_t,
                                     std::conditional_t<sizeof(Lane) == 4, std::int32_t, std::int64_t>>;
@@ -144,7 +145,7 @@ template <class Lane> struct lane_limits {
     }
 };
 
-/// Whether all lanes are within limits: infinities and NaNs have the largest magnitudes.
+/// True if all lanes are within the limits; infinities and NaNs have the largest magnitudes.
 template <class Lane>
 bool within(std::byte const* lanes, std::size_t count, lane_limits<Lane> limits) noexcept {
     using word = typename lane_limits<Lane>::word;
@@ -171,8 +172,8 @@ bool within(std::byte const* lanes, std::size_t count, lane_limits<Lane> limits)
     return good;
 }
 
-/// A sum in 16 lanes: element i goes to lane i mod 16, and the lanes are added in a fixed order, so that the bits are the same
-/// whatever the width of a register.
+/// A sum in 16 lanes: element i is added to lane i mod 16, and the lanes are added in a fixed order, so that
+/// the bits do not depend on the width of a register.
 class lane_sum {
   public:
     HERRING_ALWAYS_INLINE void add(block<float> const& x) noexcept {

@@ -1,4 +1,4 @@
-// herring: sorts the numbers of several rows, lane by lane: networks of minimum and maximum for few rows.
+// herring: sorts several rows lane by lane; few rows by networks of minimum and maximum.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_KERNEL_SORTED_ROWS_HPP
 #define HERRING_KERNEL_SORTED_ROWS_HPP
@@ -24,7 +24,8 @@ struct exchanged {
     std::uint8_t low, high;
 };
 
-/// The fewest comparisons that sort so many.
+/// The networks of fewest comparisons for `Count` numbers.
+///
 /// Source: Knuth, volume 3, 5.3.4.
 template <std::size_t Count> inline constexpr exchanged network[1] = {};
 template <> inline constexpr exchanged network<2>[] = {{0, 1}};
@@ -59,9 +60,9 @@ HERRING_ALWAYS_INLINE constexpr void sort_by_network(Lane* rows) noexcept {
 
 } // namespace detail
 
-/// Sorts rows in ascending order, each lane by itself: numbers, or GNU vectors of them. Not NaN.
+/// Sorts rows (of numbers, or of GNU vectors) in ascending order, each lane by itself. Not for NaN.
 ///
-/// Cost: up to 8 rows by networks in registers: 1, 3, 5, 9, 12, 16, 19 pairs of a minimum and a maximum for 2 to 8; beyond, the
+/// Cost: 2 to 8 rows: 1, 3, 5, 9, 12, 16, 19 pairs of a minimum and a maximum, in registers; beyond, the
 ///       square of the rows.
 template <class Lane> HERRING_ALWAYS_INLINE constexpr void sort_rows(std::span<Lane> rows) noexcept {
     switch (rows.size()) {
@@ -83,7 +84,7 @@ template <class Lane> HERRING_ALWAYS_INLINE constexpr void sort_rows(std::span<L
     case 8:
         return detail::sort_by_network<8>(rows.data());
     default:
-        // Insertion, by exchanges alone: lanes take different ways.
+        // Insertion by exchanges without branches: lanes need different ones.
         for (std::size_t end = 1; end < rows.size(); ++end)
             for (std::size_t i = end; i > 0; --i) detail::exchange(rows[i - 1], rows[i]);
     }

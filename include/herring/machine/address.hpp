@@ -1,4 +1,4 @@
-// herring: socket addresses, this machine's interfaces, and sockets that listen.
+// herring: socket addresses, this machine's network interfaces, and listening sockets.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_MACHINE_ADDRESS_HPP
 #define HERRING_MACHINE_ADDRESS_HPP
@@ -43,7 +43,7 @@ struct endpoint {
         return copy;
     }
 
-    /// From bytes of another process; false where they are no address of IPv4 or IPv6.
+    /// Reads bytes of another process; false if they are no IPv4 or IPv6 address.
     HERRING_SETUP bool read(std::span<std::byte const> from) noexcept {
         if (from.size() > sizeof raw || from.size() < sizeof raw.ss_family) return false;
         std::memcpy(&raw, from.data(), from.size());
@@ -51,7 +51,7 @@ struct endpoint {
         return (family() == AF_INET && size == sizeof(sockaddr_in)) ||
                (family() == AF_INET6 && size == sizeof(sockaddr_in6));
     }
-    /// What `read` takes.
+    /// The bytes that `read` takes.
     std::span<std::byte const> bytes() const noexcept {
         return {reinterpret_cast<std::byte const*>(&raw), size};
     }
@@ -82,13 +82,13 @@ struct endpoint {
                IN6_IS_ADDR_LINKLOCAL(&reinterpret_cast<sockaddr_in6 const*>(&raw)->sin6_addr);
     }
 
-    /// The IP literal, with its scope where it has one.
+    /// Returns the IP literal, with its scope if it has one.
     HERRING_SETUP std::string address() const {
         char text[NI_MAXHOST] = {};
         if (::getnameinfo(get(), size, text, sizeof text, nullptr, 0, NI_NUMERICHOST) != 0) return "unknown";
         return text;
     }
-    /// "1.2.3.4:port" or "[::1]:port".
+    /// Returns "1.2.3.4:port" or "[::1]:port".
     HERRING_SETUP std::string text() const {
         std::string const host = address();
         bool const v6 = family() == AF_INET6;
@@ -96,7 +96,7 @@ struct endpoint {
     }
 };
 
-/// The local end of a socket.
+/// Returns the local address of a socket.
 HERRING_SETUP inline endpoint local_end(int socket) noexcept {
     endpoint local;
     local.size = sizeof local.raw;
@@ -104,13 +104,14 @@ HERRING_SETUP inline endpoint local_end(int socket) noexcept {
     return local;
 }
 
+/// One address of a network interface.
 struct interface_address {
     char name[IF_NAMESIZE + 1] = {};
     endpoint at;
     bool up = false;
 };
 
-/// Every address of this machine's (namespace's) interfaces.
+/// Returns every address of the interfaces of this process's network namespace.
 HERRING_SETUP inline fixed_array<interface_address> interfaces() {
     fixed_array<interface_address> found;
     ifaddrs* list = nullptr;
@@ -135,7 +136,7 @@ HERRING_SETUP inline fixed_array<interface_address> interfaces() {
     return found;
 }
 
-/// "lo (127.0.0.1, ::1), eth0 (10.0.0.2)".
+/// Returns "lo (127.0.0.1, ::1), eth0 (10.0.0.2)".
 HERRING_SETUP inline std::string interfaces_text(fixed_array<interface_address> const& all) {
     std::string out;
     auto const same = [&](std::size_t a, std::size_t b) {
@@ -144,7 +145,7 @@ HERRING_SETUP inline std::string interfaces_text(fixed_array<interface_address> 
     for (std::size_t i = 0; i < all.size(); ++i) {
         std::size_t first = 0;
         while (!same(first, i)) ++first;
-        if (first != i) continue; // is named already
+        if (first != i) continue; // already named
         append(out, {out.empty() ? "" : ", ", all[i].name, " (", all[i].at.address()});
         for (std::size_t j = i + 1; j < all.size(); ++j)
             if (same(i, j)) append(out, {", ", all[j].at.address()});
@@ -153,10 +154,12 @@ HERRING_SETUP inline std::string interfaces_text(fixed_array<interface_address> 
     return out.empty() ? "none" : out;
 }
 
-/// The address that HERRING_INTERFACE names: a name of an interface, or an IP literal that one of them has.
+/// Returns the address that HERRING_INTERFACE names by an interface's name or by one of its IP literals.
 ///
-/// Of several addresses of one interface the first of `family` (AF_INET, AF_INET6, or 0 for any) that is not
-/// link-local.
+/// Prefers, among several addresses of an interface, `family` (AF_INET, AF_INET6; 0: any), then one that is
+/// not link-local, then IPv4, then the first.
+///
+/// Errors:  `unreachable`, with the interfaces that there are.
 HERRING_SETUP inline std::string interface_address_of(std::string const& wanted, int family) {
     fixed_array<interface_address> const all = interfaces();
     interface_address const* best = nullptr;
@@ -175,7 +178,7 @@ HERRING_SETUP inline std::string interface_address_of(std::string const& wanted,
     return best->at.address();
 }
 
-/// An address of this machine that others may reach: not loopback, IPv4 first; "127.0.0.1" where there is none.
+/// Returns an address that other machines may reach: not loopback, IPv4 first; "127.0.0.1" if there is none.
 HERRING_SETUP inline std::string outward_address() {
     fixed_array<interface_address> const all = interfaces();
     for (int const family : {AF_INET, AF_INET6})
@@ -185,13 +188,13 @@ HERRING_SETUP inline std::string outward_address() {
     return "127.0.0.1";
 }
 
-/// A socket that listens on exactly `at`; -1 and errno when that fails. Never blocks.
+/// Returns a non-blocking socket that listens on exactly `at`; -1 and errno on failure.
 HERRING_SETUP inline int listen_on(endpoint const& at) noexcept {
     int const listener = forks::own(::socket(at.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
     if (listener < 0) return -1;
     int const on = 1;
     ::setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &on,
-                 sizeof on); // an earlier job's TIME_WAIT does not hold the port
+                 sizeof on); // the TIME_WAIT of an earlier job does not occupy the port
     if (::bind(listener, at.get(), at.size) == 0 && ::listen(listener, 1024) == 0) return listener;
     int const why = errno;
     ::close(listener);

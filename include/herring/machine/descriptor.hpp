@@ -1,4 +1,4 @@
-// herring: a descriptor of the kernel's that is closed with its scope.
+// herring: a file descriptor that is closed with its scope.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_MACHINE_DESCRIPTOR_HPP
 #define HERRING_MACHINE_DESCRIPTOR_HPP
@@ -11,7 +11,7 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// Owns a file descriptor.
+/// Owns a file descriptor. −1: none.
 class descriptor {
   public:
     explicit descriptor(int owned = -1) noexcept : owned_(owned) {}

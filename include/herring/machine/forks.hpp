@@ -1,4 +1,4 @@
-// herring: the process that made an object, and what a process that is forked off later must not do with it.
+// herring: the process that owns an object, and what a process forked off later must not do with it.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_MACHINE_FORKS_HPP
 #define HERRING_MACHINE_FORKS_HPP
@@ -18,24 +18,25 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// Counts the forks between the first object of Herring's and this process, and has a forked child give up its parent's sockets, or
-/// a child that lives on would keep the connections of a parent that was killed.
+/// Counts the forks since the first object of Herring, and makes a forked child give up the sockets of its
+/// parent; a child that lives on would otherwise keep the connections of a killed parent open.
 ///
-/// A child keeps the numbers: a socket that is connected to nothing takes the place of each, so that whatever still knows a number
-/// neither reaches the parent's peers nor closes a descriptor of the program's.
+/// In the child an unconnected socket takes the place of each such socket: code that still has the number
+/// neither reaches the parent's peers nor closes a descriptor of the program.
 ///
-/// Not seen: a child of vfork, posix_spawn, clone or _Fork, which run no handlers of pthread_atfork. It must call exec or _exit.
+/// Children of vfork, posix_spawn, clone or _Fork are not noticed: these run no handlers of pthread_atfork.
+/// Such a child must call exec or _exit.
 /// Threads:  any.
 class forks {
   public:
     static unsigned count() noexcept { return count_.load(std::memory_order_relaxed); }
 
-    /// From now on forks are counted.
+    /// Begins to count forks.
     HERRING_SETUP static void watch() noexcept {
         if (!watched_.exchange(true)) (void)::pthread_atfork(nullptr, nullptr, in_child);
     }
 
-    /// `socket` is Herring's until it is closed, wherever that is. Returns it, with errno as it was.
+    /// Registers `socket` as Herring's until it is closed, by any code. Returns it and keeps errno.
     HERRING_SETUP static int own(int socket) noexcept {
         struct stat is {};
         if (socket < 0 || static_cast<std::size_t>(socket) >= most || ::fstat(socket, &is) != 0)
@@ -47,16 +48,17 @@ class forks {
     }
 
   private:
-    static constexpr std::size_t most = 16'384; // descriptors above it stay open in a child
+    static constexpr std::size_t most = 16'384; // higher descriptors stay open in a child
 
-    // Only calls that a signal handler may make: a thread that the child does not have may hold any lock.
+    // Only async-signal-safe calls: a thread that the child does not have may hold any lock.
     HERRING_SETUP static void in_child() noexcept {
         count_.store(count() + 1, std::memory_order_relaxed);
         int const unconnected = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
         for (int fd = 0, end = end_.exchange(0); fd < end; ++fd) {
             std::uint32_t const inode = inodes_[fd].exchange(0, std::memory_order_relaxed);
             struct stat is {};
-            // A number whose socket was closed may be the program's since: the inode tells.
+            // The inode tells whether the number still is that socket: it may have been closed and reused by
+            // the program.
             if (inode == 0 || ::fstat(fd, &is) != 0 || !S_ISSOCK(is.st_mode) ||
                 static_cast<std::uint32_t>(is.st_ino) != inode)
                 continue;
@@ -67,21 +69,21 @@ class forks {
 
     inline static constinit std::atomic<unsigned> count_{0};
     inline static constinit std::atomic<bool> watched_{false};
-    inline static constinit std::atomic<int> end_{0}; // behind the highest number
+    inline static constinit std::atomic<int> end_{0}; // the highest number + 1
     inline static constinit std::atomic<std::uint32_t> inodes_[most]{};
 };
 
-/// The process that made an object, which only this one may use.
+/// The process that constructed an object and alone may use it.
 ///
-/// Cost: a question is one relaxed load.
+/// Cost: one relaxed load a check.
 class owner_process {
   public:
     owner_process() noexcept : id_(::getpid()) { forks::watch(); }
 
-    /// False in a process that was forked off since.
+    /// False in a process that was forked off later.
     bool is_this() const noexcept { return forks_ == forks::count(); }
 
-    /// What a call in another process gets. `object`: «world».
+    /// Returns the error of a call in another process. `object`: e.g. "world".
     HERRING_SETUP error refusal(int rank, char const* operation, char const* object) const {
         return error(errc::bad_state, rank, -1, operation,
                      {"this process was forked off after the ", object, " was made (process ", id_,

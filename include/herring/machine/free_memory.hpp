@@ -1,4 +1,4 @@
-// herring: how much memory this process may still take, by the machine's count and by its control groups'.
+// herring: the memory that this process may still take, by the machine and by its control groups.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_MACHINE_FREE_MEMORY_HPP
 #define HERRING_MACHINE_FREE_MEMORY_HPP
@@ -6,7 +6,6 @@
 #include "herring/base/config.hpp"
 #include "herring/base/text.hpp"
 #include "herring/machine/identity.hpp"
-#include "herring/machine/small_file.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -22,7 +21,7 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// The number behind `name` where it starts a line, times `unit`; 0 if there is none.
+/// Returns the number behind `name` at the start of a line, times `unit`; 0 if there is none.
 HERRING_SETUP inline std::uint64_t number_after(std::string const& text, std::string_view name,
                                                 std::uint64_t unit = 1) {
     for (std::size_t at = 0; at < text.size(); ++at) {
@@ -37,7 +36,8 @@ HERRING_SETUP inline std::uint64_t number_after(std::string const& text, std::st
     return 0;
 }
 
-/// What a control group may still take; all there is where it has no limit or cannot be read.
+/// Returns the bytes that a control group may still take; the largest number if it has no limit or cannot be
+/// read.
 ///
 /// Clean file pages count as free: the kernel drops them first.
 HERRING_SETUP inline std::uint64_t free_in_group(std::string const& folder, char const* limit_file,
@@ -55,8 +55,8 @@ HERRING_SETUP inline std::uint64_t free_in_group(std::string const& folder, char
     return limit > taken ? limit - taken : 0;
 }
 
-/// Calls `take(path, unified)` for each group of memory in the text of /proc/self/cgroup, and for each of its ancestors, which
-/// limit it too. A path that does not start at the root is none.
+/// Calls `take(path, unified)` for each memory group in the text of /proc/self/cgroup and for each of its
+/// ancestors, which limit it too. Skips paths that do not start at the root.
 template <class Take> HERRING_SETUP void for_memory_groups(std::string_view groups, Take&& take) {
     while (!groups.empty()) {
         std::string_view const line = groups.substr(0, groups.find('\n')); // "0::/path" or "7:memory:/path"
@@ -76,10 +76,12 @@ template <class Take> HERRING_SETUP void for_memory_groups(std::string_view grou
     }
 }
 
-/// Bytes that this process could still take before the kernel starts to kill, swap included; an estimate.
+/// Returns an estimate of the bytes, swap included, that this process can take before the kernel kills a
+/// process.
 ///
-/// The kernel does not refuse shared memory that it cannot back: it kills somebody. So one asks before.
-/// Cost: a dozen small files, once, at set-up.
+/// Ask before taking shared memory: the kernel does not refuse memory that it cannot back, it kills a
+/// process.
+/// Cost: reads a dozen small files; at set-up only.
 HERRING_SETUP inline std::uint64_t free_memory() {
     std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
     std::string const machine = small_file("/proc/meminfo");
@@ -99,7 +101,8 @@ HERRING_SETUP inline std::uint64_t free_memory() {
     return least;
 }
 
-/// Equal for processes that are held to one count of memory: of one machine, and in one control group.
+/// Returns a number that is equal for processes of one machine in one control group: they share a memory
+/// limit.
 HERRING_SETUP inline std::uint64_t memory_group() {
     struct ::stat about {};
     std::uint64_t const space = ::stat("/proc/self/ns/cgroup", &about) == 0 ? about.st_ino : 0;
@@ -107,7 +110,7 @@ HERRING_SETUP inline std::uint64_t memory_group() {
     return hash_of(name.data(), name.size());
 }
 
-/// "1536 bytes" or "94.7 MiB".
+/// Returns "1536 bytes" or "94.7 MiB".
 HERRING_SETUP inline std::string bytes_text(std::uint64_t size) {
     char words[64];
     if (size < 10u << 20)
@@ -117,14 +120,15 @@ HERRING_SETUP inline std::string bytes_text(std::uint64_t size) {
     return words;
 }
 
-/// What a rank says of memory before it is taken.
+/// The memory that a rank announces before it takes it.
 struct memory_need {
-    std::uint64_t bytes = 0;                                        ///< that this rank will fill
+    std::uint64_t bytes = 0;                                        ///< bytes that this rank will fill
     std::uint64_t group = 0;                                        ///< `memory_group()`
     std::uint64_t free = std::numeric_limits<std::uint64_t>::max(); ///< `free_memory()`
 };
 
-/// The first rank whose group has less free than its ranks need together; −1: there is none. All ranks find the same.
+/// Returns the first rank whose group has less free than its ranks need `together`, −1 if there is none. The
+/// same on every rank.
 HERRING_SETUP inline int short_of_memory(std::span<memory_need const> all, std::uint64_t& together) noexcept {
     for (std::size_t r = 0; r < all.size(); ++r) {
         together = 0;

@@ -1,4 +1,4 @@
-// herring: unix sockets (seqpacket, abstract names) between processes of one user, and packets with one descriptor.
+// herring: unix sockets (seqpacket, abstract names) between processes of one user; packets with a descriptor.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_MACHINE_LOCAL_SOCKET_HPP
 #define HERRING_MACHINE_LOCAL_SOCKET_HPP
@@ -21,7 +21,7 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// The address of an abstract name, which no file has and which goes with its last socket.
+/// An abstract address: no file in the file system; it vanishes with its last socket.
 struct local_address {
     sockaddr_un raw{};
     socklen_t size = 0;
@@ -35,30 +35,33 @@ struct local_address {
     sockaddr const* get() const noexcept { return reinterpret_cast<sockaddr const*>(&raw); }
 };
 
-/// −1 and errno where that fails. Never blocks. `waiting`: how many may have dialled before they are accepted; the kernel may lower it.
+/// Returns a non-blocking socket that listens at `name`; −1 and errno on failure. `waiting`: the most
+/// connections that wait to be accepted; the kernel may lower it.
 HERRING_SETUP inline descriptor listen_locally(std::string_view name, int waiting = 64) noexcept {
     local_address const at(name);
-    descriptor made(forks::own(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)));
-    if (made.get() < 0 || ::bind(made.get(), at.get(), at.size) != 0 || ::listen(made.get(), waiting) != 0)
+    descriptor socket(forks::own(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)));
+    if (socket.get() < 0 || ::bind(socket.get(), at.get(), at.size) != 0 ||
+        ::listen(socket.get(), waiting) != 0)
         return descriptor();
-    return made;
+    return socket;
 }
-/// −1 and errno where nobody listens there, or too many dial at once. Never blocks.
+/// Returns a socket connected to `name`; −1 and errno if no process listens there or too many connect at
+/// once. Never blocks.
 HERRING_SETUP inline descriptor dial_locally(std::string_view name) noexcept {
     local_address const at(name);
-    descriptor made(forks::own(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)));
-    if (made.get() < 0 || ::connect(made.get(), at.get(), at.size) != 0) return descriptor();
-    return made;
+    descriptor socket(forks::own(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)));
+    if (socket.get() < 0 || ::connect(socket.get(), at.get(), at.size) != 0) return descriptor();
+    return socket;
 }
 
-/// Whether the process at the other end, which connected or listened, is of this process's user.
+/// True if the process at the other end belongs to this process's user.
 HERRING_SETUP inline bool same_user(int socket) noexcept {
-    ucred who{};
-    socklen_t size = sizeof who;
-    return ::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &who, &size) == 0 && who.uid == ::geteuid();
+    ucred peer{};
+    socklen_t size = sizeof peer;
+    return ::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.uid == ::geteuid();
 }
 
-/// Sends one packet, with `passed` unless that is −1. False: it was not sent, for the reason in errno.
+/// Sends one packet, with the descriptor `passed` unless it is −1. False, and errno: it was not sent.
 HERRING_SETUP inline bool send_packet(int socket, std::span<std::byte const> bytes, int passed) noexcept {
     iovec part{const_cast<std::byte*>(bytes.data()), bytes.size()};
     alignas(cmsghdr) char room[CMSG_SPACE(sizeof(int))] = {};
@@ -80,15 +83,15 @@ HERRING_SETUP inline bool send_packet(int socket, std::span<std::byte const> byt
     return sent == static_cast<ssize_t>(bytes.size());
 }
 
-/// One packet that came in.
+/// A received packet.
 struct packet {
-    ssize_t bytes = -1;          ///< −1: none now; 0: the other end has closed
-    bool whole = true;           ///< false: it was larger than the room, or its descriptors were
-    std::size_t descriptors = 0; ///< that came with it
-    descriptor passed{};         ///< the only one; where there were more, all are closed
+    ssize_t bytes = -1;          ///< −1: none now; 0: the other end has closed the connection
+    bool whole = true;           ///< false: its bytes or its descriptors did not fit
+    std::size_t descriptors = 0; ///< number of descriptors in it
+    descriptor passed{};         ///< the descriptor, if there is exactly one; several are all closed
 };
 
-/// Reads one packet and owns what came with it, however many descriptors that are.
+/// Receives one packet and takes ownership of all its descriptors.
 HERRING_SETUP inline packet receive_packet(int socket, std::span<std::byte> into) noexcept {
     constexpr std::size_t most = 253; // SCM_MAX_FD: a packet has no more
     iovec part{into.data(), into.size()};

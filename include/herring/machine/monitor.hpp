@@ -4,7 +4,7 @@
 #define HERRING_MACHINE_MONITOR_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/machine/timespec.hpp"
+#include "herring/machine/time.hpp"
 
 #include <cerrno>
 #include <chrono>
@@ -13,7 +13,7 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// One lock, and one condition: «something that it guards has changed».
+/// One lock, and one condition: something that it guards has changed.
 class monitor {
   public:
     /// Holds the lock while it lives.
@@ -42,7 +42,7 @@ class monitor {
     monitor(monitor const&) = delete;
     monitor& operator=(monitor const&) = delete;
 
-    /// With the lock held: releases it until a notification, or spuriously. False: `deadline` has passed.
+    /// Releases the held lock until a notification; may return spuriously. False: `deadline` has passed.
     bool wait_until(std::chrono::steady_clock::time_point deadline) noexcept {
         timespec const until = timespec_of(deadline.time_since_epoch());
         return ::pthread_cond_timedwait(&changed_, &lock_, &until) != ETIMEDOUT;

@@ -1,4 +1,4 @@
-// herring: a host's addresses, looked up by a thread that nobody has to wait for.
+// herring: the addresses of a host name, looked up in a thread of its own, with a deadline.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_MACHINE_NAME_LOOKUP_HPP
 #define HERRING_MACHINE_NAME_LOOKUP_HPP
@@ -8,7 +8,7 @@
 #include "herring/base/text.hpp"
 #include "herring/machine/address.hpp"
 #include "herring/machine/monitor.hpp"
-#include "herring/machine/start_thread.hpp"
+#include "herring/machine/threads.hpp"
 #include "herring/machine/time.hpp"
 
 #include <atomic>
@@ -23,9 +23,9 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// Looks a name up: a literal address at once, else in a thread of its own, for a resolver may take long; where no thread can be
-/// had, the constructor waits for it. The thread is left to itself when it has not answered by the deadline, or when this object
-/// goes.
+/// Looks a host name up: a literal address at once, else in a detached thread, since a resolver may take
+/// long. If no thread can be started, the constructor itself waits for the resolver. A thread that has not
+/// answered by the deadline, or by the end of this object, is left running.
 class name_lookup {
   public:
     HERRING_SETUP name_lookup(std::string const& host, std::uint16_t port, time_point deadline)
@@ -50,18 +50,18 @@ class name_lookup {
     name_lookup& operator=(name_lookup const&) = delete;
     HERRING_SETUP ~name_lookup() { asked_->release(); }
 
-    /// Whether there is an answer, or the deadline has passed.
+    /// True if there is an answer, or the deadline has passed.
     HERRING_SETUP bool done() const noexcept {
         monitor::guard const held(asked_->lock);
         return asked_->is_answered || clock::now() >= deadline_;
     }
-    /// Returns when it is done.
+    /// Blocks until done().
     HERRING_SETUP void wait() noexcept {
         monitor::guard const held(asked_->lock);
         while (!asked_->is_answered && asked_->lock.wait_until(deadline_)) {
         }
     }
-    /// Once done: the addresses, with the port; where there are none, `why` is the resolver's reason.
+    /// After done(): returns the addresses, with the port; if there are none, `why` gets the reason.
     HERRING_SETUP fixed_array<endpoint> found(std::string& why) const {
         monitor::guard const held(asked_->lock);
         std::size_t count = 0;
@@ -77,25 +77,25 @@ class name_lookup {
     }
 
   private:
-    /// Shared with the thread, which may be the last to go.
+    /// Shared by this object and the thread; the last holder deletes it.
     struct question {
         std::atomic<int> holders{1};
         std::string const host, port;
-        monitor lock{}; // for what follows
+        monitor lock{}; // guards the members below
         int failed = 0;
         addrinfo* answer = nullptr;
         bool is_answered = false;
 
         question(std::string of_host, std::string of_port)
             : host(std::move(of_host)), port(std::move(of_port)) {}
-        // Without the lock, for it may take long. Returns whether there is an answer.
+        // Calls the resolver without the lock, since it may take long. True: there is an answer.
         HERRING_SETUP bool ask(int flags) noexcept {
             addrinfo hints{}, *got = nullptr;
             hints.ai_family = AF_UNSPEC;
             hints.ai_socktype = SOCK_STREAM;
             hints.ai_flags = flags | AI_NUMERICSERV;
             int const status = ::getaddrinfo(host.c_str(), port.c_str(), &hints, &got);
-            if (status != 0 && (flags & AI_NUMERICHOST) != 0) return false; // it is no literal
+            if (status != 0 && (flags & AI_NUMERICHOST) != 0) return false; // not a literal
             monitor::guard const held(lock);
             failed = status;
             answer = status == 0 ? got : nullptr;
@@ -117,7 +117,7 @@ class name_lookup {
     time_point deadline_;
 };
 
-/// The addresses of a name or literal; on failure none, with the reason in `why`.
+/// Returns the addresses of a name or literal; on failure none, with the reason in `why`.
 ///
 /// Blocks: at most until `deadline`.
 HERRING_SETUP inline fixed_array<endpoint> resolve(std::string const& host, std::uint16_t port,

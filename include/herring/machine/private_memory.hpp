@@ -1,4 +1,4 @@
-// herring: zeroed, page-aligned memory of one process, for tensors and staging.
+// herring: zeroed, page-aligned memory of one process; and pages of shared memory given back.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_MACHINE_PRIVATE_MEMORY_HPP
 #define HERRING_MACHINE_PRIVATE_MEMORY_HPP
@@ -7,16 +7,30 @@
 #include "herring/base/error.hpp"
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
-#include <sys/mman.h>
 #include <utility>
+
+#include <sys/mman.h>
+#include <unistd.h>
 
 namespace HERRING_NAMESPACE::detail {
 
-/// Zeroed pages of this process; huge ones where the system has them for the asking and they are filled.
+/// Returns the whole pages within a range of shared memory to the system; later accesses find new pages of
+/// zeroes. A hint: where the system cannot, the pages stay.
+inline void release_pages(std::byte* from, std::size_t bytes) noexcept {
+    auto const page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+    auto const at = reinterpret_cast<std::uintptr_t>(from);
+    std::uintptr_t const begin = (at + page - 1) / page * page, end = (at + bytes) / page * page;
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): it is within the range
+    if (begin < end) (void)::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_REMOVE);
+}
+
+/// Zeroed pages of this process for tensors and staging; from 4 MiB up huge pages where the system grants
+/// them.
 ///
 /// Lifetime: owns its pages.
-/// Errors: `no_resources` with the size that could not be had.
+/// Errors: `no_resources` with the size that the system refused.
 class private_memory {
   public:
     private_memory() = default;

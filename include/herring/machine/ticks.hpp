@@ -1,4 +1,4 @@
-// herring: times of events by the processor's time-stamp counter, and what they are on the monotonic clock.
+// herring: times by the processor's time-stamp counter, and their conversion to the monotonic clock.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_MACHINE_TICKS_HPP
 #define HERRING_MACHINE_TICKS_HPP
@@ -14,25 +14,25 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// Nanoseconds of the monotonic clock.
+/// Returns the time of the monotonic clock in nanoseconds.
 inline std::int64_t monotonic_ns() noexcept { return clock::now().time_since_epoch().count(); }
 
 /// One moment on both clocks.
 struct tick_anchor {
     std::uint64_t ticks = 0;
     std::int64_t ns = 0;
-    std::uint64_t width = 0; ///< ticks between the two readings around the one of the clock
+    std::uint64_t width = 0; ///< ticks between the two readings before and after that of the clock
 };
 
-/// Counts ticks: of the time-stamp counter where that is invariant (one rate, whatever the core's frequency and sleep), else
-/// nanoseconds of the monotonic clock.
+/// Reads ticks of the time-stamp counter if it is invariant (one rate at any frequency and in any sleep state
+/// of the core), else nanoseconds of the monotonic clock.
 ///
-/// Cost:   a reading: 10 to 20 ns; of the clock: 20 to 40 ns.
+/// Cost:   a reading of the counter takes 10 to 20 ns, of the clock 20 to 40 ns.
 /// Source: Intel SDM 17.17.1: CPUID.80000007H:EDX[8].
 class tick_counter {
   public:
     tick_counter() noexcept : tsc_(has_invariant_tsc()) {}
-    /// With `false`: by the clock.
+    /// `false`: uses the clock.
     explicit tick_counter(bool tsc) noexcept : tsc_(tsc && has_invariant_tsc()) {}
 
     HERRING_SETUP static bool has_invariant_tsc() noexcept {
@@ -53,7 +53,7 @@ class tick_counter {
         return static_cast<std::uint64_t>(monotonic_ns());
     }
 
-    /// Of `tries` readings the one in which the least time passed.
+    /// Reads both clocks `tries` times and returns the reading that took the least time.
     tick_anchor anchor(int tries = 1) const noexcept {
         tick_anchor best{0, 0, ~std::uint64_t{0}};
         for (; tries > 0; --tries) {
@@ -69,18 +69,18 @@ class tick_counter {
     bool tsc_;
 };
 
-/// The line through two anchors: ticks → nanoseconds of the monotonic clock.
+/// Converts ticks → nanoseconds of the monotonic clock by the line through two anchors.
 class tick_line {
   public:
     tick_line() = default;
-    /// Of anchors at the same moment: one tick a nanosecond.
+    /// Anchors at the same moment: one tick a nanosecond.
     constexpr tick_line(tick_anchor const& from, tick_anchor const& to) noexcept
         : from_(from),
           ns_a_tick_(to.ticks > from.ticks && to.ns > from.ns
                          ? static_cast<double>(to.ns - from.ns) / static_cast<double>(to.ticks - from.ticks)
                          : 1.0) {}
 
-    /// Any bits have a time, within 146 years of the anchor.
+    /// Any bits give a time, within 146 years of the anchor.
     constexpr std::int64_t ns(std::uint64_t ticks) const noexcept {
         constexpr double most = 4.6e18;
         double const since = static_cast<double>(static_cast<std::int64_t>(ticks - from_.ticks)) * ns_a_tick_;

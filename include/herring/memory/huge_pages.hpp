@@ -1,4 +1,4 @@
-// herring: huge pages for the caller's tensors: an allocator, and advice for memory that is already allocated.
+// herring: huge pages for the caller's tensors: an allocator, and advice for memory already allocated.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_MEMORY_HUGE_PAGES_HPP
 #define HERRING_MEMORY_HUGE_PAGES_HPP
@@ -18,8 +18,8 @@
 
 namespace HERRING_NAMESPACE {
 
-/// Bytes of a huge page.
-// Of x86-64, and of AArch64 with small pages of 4 KiB. Where huge pages are larger, advice for less than one of them has no effect.
+/// Bytes of a huge page of x86-64, and of AArch64 with small pages of 4 KiB. Where huge pages are larger,
+/// advice for less than one of them has no effect.
 inline constexpr std::size_t huge_page_bytes = std::size_t{1} << 21;
 
 /// The system's setting for transparent huge pages, /sys/kernel/mm/transparent_hugepage/enabled.
@@ -68,14 +68,17 @@ inline huge_page_setting system_huge_pages() noexcept {
 
 /// Asks the system to move the caller's memory into huge pages. Contents stay.
 ///
-/// Pages in use are moved now if the kernel can (Linux 6.1 or newer); pages touched later are huge from the start.
+/// Pages in use are moved now if the kernel can (Linux 6.1 or newer); pages touched later are huge from the
+/// start.
 ///
-/// Shape:    only whole huge pages within the span change; memory before the first and after the last does not.
+/// Shape:    only whole huge pages within the span change; memory before the first and after the last does
+///           not.
 /// Cost:     one copy of the memory in use; two system calls per huge page.
-/// Returns:  false if some of the memory stays in small pages: the span has no whole huge page, the memory is shared
-///           or of a file, the system's setting is `never`, no huge page is free, or pages are in use on an older
-///           kernel.
-/// Lifetime: the advice belongs to the addresses, until they are unmapped; `free` may keep them for the next `malloc`.
+/// Returns:  false if some of the memory stays in small pages: the span has no whole huge page, the memory is
+///           shared or of a file, the system's setting is `never`, no huge page is free, or pages are in use
+///           on an older kernel.
+/// Lifetime: the advice belongs to the addresses, until they are unmapped; `free` may keep them for the next
+///           `malloc`.
 /// Example:  `herring::advise_huge_pages(std::span(gradients))`, once, after the vector has its size.
 inline bool advise_huge_pages(std::span<std::byte> memory) noexcept {
     auto const misplaced = reinterpret_cast<std::uintptr_t>(memory.data()) % huge_page_bytes;
@@ -114,8 +117,9 @@ requires(std::is_trivially_copyable_v<Element> && !std::is_const_v<Element> &&
 ///
 /// If the system's setting is `never` it allocates small pages.
 ///
-/// Cost:     from 2 MiB up, one mapping per allocation, rounded up to whole huge pages and aligned to one; below,
-///           memory of `operator new`, aligned to a cache line. The system zeroes each page when it is first touched.
+/// Cost:     from 2 MiB up, one mapping per allocation, rounded up to whole huge pages and aligned to one;
+///           below, memory of `operator new`, aligned to a cache line. The system zeroes each page when it is
+///           first touched.
 /// Errors:   std::bad_alloc.
 template <class Element> class huge_page_allocator {
   public:

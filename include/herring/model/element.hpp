@@ -1,19 +1,101 @@
-// herring: what a tensor may consist of: two floats, integers of 32 and 64 bits, two 16-bit floats, structs of yours.
+// herring: element types of tensors: floats, integers of 32 and 64 bits, 16-bit floats, structs of yours.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_MODEL_ELEMENT_HPP
 #define HERRING_MODEL_ELEMENT_HPP
+
+#include "herring/base/config.hpp"
+#include "herring/base/type_name.hpp"
 
 #include <concepts>
 #include <cstdint>
 #include <string_view>
 #include <type_traits>
 
-#include "herring/base/config.hpp"
-#include "herring/base/float_bits.hpp"
-#include "herring/base/type_name.hpp"
-#include "herring/model/element_types.hpp"
+namespace HERRING_NAMESPACE::detail {
+
+/// Formulas over `Unsigned` (one 32-bit lane, or a vector of them) and its signed and float counterparts.
+///
+/// Widening is exact. Narrowing rounds to nearest, ties to even, and needs the default rounding mode. A
+/// 16-bit result lies in the low half of its lane, sign-extended, so that a signed saturating pack does not
+/// change it. Subnormals come from an addition that shifts their bits to the end of the fraction.
+template <class Unsigned, class Signed, class Float> struct float_bits {
+    static constexpr std::uint32_t infinity = 0x7f80'0000u;
+
+    HERRING_HOST_DEVICE static constexpr Unsigned widen_bfloat16(Unsigned half) noexcept {
+        return half << 16;
+    }
+
+    /// Not for a NaN whose payload lies in the low half, which could round to an infinity.
+    HERRING_HOST_DEVICE static constexpr Signed narrow_bfloat16(Unsigned bits) noexcept {
+        Unsigned const even = (bits >> 16) & 1u;
+        return as<Signed>(bits + 0x7fffu + even) >> 16;
+    }
+
+    HERRING_HOST_DEVICE static constexpr Unsigned widen_float16(Unsigned half) noexcept {
+        Unsigned const magnitude = half & 0x7fffu;
+        Unsigned const moved = magnitude << 13;
+        Unsigned const normal = moved + 0x3800'0000u;
+        Unsigned const special = moved + 0x7000'0000u;    // infinity and NaN
+        Unsigned const magic = Unsigned{} + 0x3880'0000u; // 2^-14
+        Unsigned const subnormal = as<Unsigned>(as<Float>(moved + magic) - as<Float>(magic));
+        Signed const order = as<Signed>(magnitude);
+        Unsigned const finite = order < 0x400 ? subnormal : normal;
+        return (order > 0x7bff ? special : finite) | ((half & 0x8000u) << 16);
+    }
+
+    /// Every NaN becomes the quiet one, 0x7e00 with the sign kept.
+    HERRING_HOST_DEVICE static constexpr Signed narrow_float16(Unsigned bits) noexcept {
+        Unsigned const magnitude = bits & 0x7fff'ffffu;
+        Signed const order = as<Signed>(magnitude);
+        Unsigned const even = (magnitude >> 13) & 1u;
+        Unsigned const normal = (magnitude + 0xc800'0fffu + even) >> 13;
+        Unsigned const half = Unsigned{} + 0x3f00'0000u; // 0.5: its last place is the smallest subnormal
+        Unsigned const subnormal = as<Unsigned>(as<Float>(magnitude) + as<Float>(half)) - half;
+        Unsigned const finite = order < 0x3880'0000 ? subnormal : normal;
+        Unsigned const special = order > 0x7f80'0000 ? Unsigned{} + 0x7e00u : Unsigned{} + 0x7c00u;
+        Unsigned const result = order > 0x477f'ffff ? special : finite;
+        return as<Signed>(result) | (as<Signed>(bits & 0x8000'0000u) >> 16);
+    }
+
+    template <class To, class From> HERRING_HOST_DEVICE static constexpr To as(From from) noexcept {
+        return __builtin_bit_cast(To, from);
+    }
+};
+
+using scalar_float_bits = float_bits<std::uint32_t, std::int32_t, float>;
+
+} // namespace HERRING_NAMESPACE::detail
 
 namespace HERRING_NAMESPACE {
+
+template <class Element> struct element;
+
+/// True if tensors of this type can be reduced. Specialise it for your own type, above the reducer: `template
+/// <> inline constexpr bool herring::is_element<my_struct> = true;`. Such elements are copied as bytes and
+/// combined one by one, on the host, by an update rule that takes the type.
+template <class Element> inline constexpr bool is_element = false;
+template <> inline constexpr bool is_element<float> = true;
+template <> inline constexpr bool is_element<double> = true;
+template <> inline constexpr bool is_element<int> = true;
+template <> inline constexpr bool is_element<long> = true;
+template <> inline constexpr bool is_element<long long> = true;
+template <> inline constexpr bool is_element<unsigned> = true;
+template <> inline constexpr bool is_element<unsigned long> = true;
+template <> inline constexpr bool is_element<unsigned long long> = true;
+
+namespace detail {
+
+// Elements are copied as bytes, in chunks of at least 4 KiB; a chunk begins at a multiple of lcm(64, size)
+// bytes.
+template <class Element>
+concept fit_element =
+    std::is_trivially_copyable_v<Element> && std::is_default_constructible_v<Element> &&
+    !std::is_polymorphic_v<Element> &&
+    !std::is_pointer_v<Element> && !std::is_member_pointer_v<Element> && !std::is_null_pointer_v<Element> &&
+    !std::is_same_v<Element, bool> && !std::is_array_v<Element> && alignof(Element) <= 64 &&
+    (sizeof(Element) <= 64 || (sizeof(Element) <= 256 && sizeof(Element) % 4 == 0));
+
+} // namespace detail
 
 /// The upper half of a `float`: 8 bits of exponent, 7 of fraction. Storage only: it computes as `float`.
 ///
@@ -90,7 +172,7 @@ enum class type_id : std::uint8_t {
     own = 9 // user-defined: ranks compare its name and size
 };
 
-/// The type's name in error messages.
+/// Returns the type's name in error messages.
 constexpr char const* to_string(type_id id) noexcept {
     switch (id) {
     case type_id::float32:
@@ -115,17 +197,18 @@ constexpr char const* to_string(type_id id) noexcept {
     return "unknown type";
 }
 
-/// Traits of an element type: `accumulator` (what contributions are combined in), `id`, `name`, and `in_vectors`: whether
-/// kernels combine it a register at a time.
+/// Traits of an element type: `accumulator` (the type in which contributions are combined), `id`, `name`, and
+/// `in_vectors` (kernels combine it a register at a time).
 ///
-/// The 16-bit floats are combined in `float` and rounded once, at the end; all other types in themselves. Sums of integers
-/// wrap. A user-defined type whose `is_element` is true has these traits without a specialisation. Specialise it, with
-/// `own_element` as its base, for another accumulator, or for `canonical(accumulator) → accumulator`, which is called on each
-/// result and gives every NaN the same bits.
+/// The 16-bit floats are combined in `float` and rounded once, at the end; all other types in themselves.
+/// Sums of integers wrap. A user-defined type whose `is_element` is true has these traits without a
+/// specialisation. Specialise `element`, with `own_element` as the base, for another accumulator, or for
+/// `canonical(accumulator) → accumulator`, which is called on each result and gives every NaN the same bits.
 template <class Element> struct element;
 
-/// The traits of a type of one's own, for a specialisation of `element`. Contributions are combined in `Accumulator`, which is
-/// trivially copyable: `static_cast` makes it of an element, and an element of it, once, at the end.
+/// Traits of a user-defined type, the base of a specialisation of `element`. Contributions are combined in
+/// `Accumulator`, which is trivially copyable; `static_cast` converts an element to it and, once, at the end,
+/// the total to an element.
 ///
 /// Cost: parts of a node with several ranks travel as accumulators.
 template <class Element, class Accumulator = Element> struct own_element {
@@ -149,7 +232,7 @@ template <class Number> constexpr bool is_nan(Number value) noexcept {
     else
         return false;
 }
-/// Every NaN as the one quiet NaN; other values as they are.
+/// Returns the one quiet NaN for every NaN, and other values unchanged.
 template <class Number> constexpr Number with_one_nan(Number value) noexcept {
     return is_nan(value) ? static_cast<Number>(__builtin_nanf("")) : value;
 }
@@ -187,7 +270,7 @@ concept element_in_vectors = element_type<Element> && requires {
     requires bool(element<Element>::in_vectors);
 };
 
-/// What contributions of an element type are combined in.
+/// The type in which contributions of an element type are combined.
 template <element_type Element> using accumulator = typename element<Element>::accumulator;
 
 template <> inline constexpr bool is_element<bfloat16> = true;

@@ -1,4 +1,4 @@
-// herring: what there is to reduce: the names and element counts of the tensors, in the order backward ends them.
+// herring: the layout: names and element counts of the tensors, in the order in which backward ends them.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_MODEL_LAYOUT_HPP
 #define HERRING_MODEL_LAYOUT_HPP
@@ -17,19 +17,19 @@
 
 namespace HERRING_NAMESPACE {
 
-/// One tensor: its name (for messages and the digest), how many elements it has (zero is allowed), and with an optimizer the group
-/// whose hyper values hold for it.
+/// One tensor: its name (for messages and the digest), its number of elements (zero is allowed), and, with an
+/// optimizer, the group whose hyper values apply to it.
 struct tensor_spec {
     std::string name;
     std::size_t elements = 0;
     std::size_t group = 0;
 };
 
-/// The tensors that every rank declares alike, in the order in which backward finishes them.
+/// The tensors, alike on every rank, in the order in which backward finishes them.
 ///
-/// Shape:    any number of tensors, any sizes, also empty ones.
+/// Shape:    any number of tensors of any sizes, empty ones included.
 /// Lifetime: a value; the reducer copies what it needs.
-/// Errors:   a CSV that cannot be read names the file, the line and what stands there (`errc::bad_argument`).
+/// Errors:   `bad_argument` for a CSV that cannot be read, naming the file, the line and its text.
 ///
 ///     herring::layout l{{"fc.bias", 10}, {"fc.weight", 4096}};
 ///     herring::layout r = herring::layout::from_csv("resnet50.csv");   // header: name,shape,elements
@@ -39,7 +39,7 @@ class layout {
     HERRING_SEPARABLE layout(std::initializer_list<tensor_spec> tensors);
     explicit layout(std::vector<tensor_spec> tensors) : tensors_(std::move(tensors)) {}
 
-    /// From a range of element counts; the tensors are named "0", "1", ...
+    /// Makes a layout from a range of element counts; the tensors are named "0", "1", ...
     template <class Counts>
     requires requires(Counts const& counts) { static_cast<std::size_t>(*std::begin(counts)); }
     static layout of(Counts const& counts) {
@@ -52,7 +52,7 @@ class layout {
     /// Reads a table with the header `name,shape,elements`; the shape column is not interpreted.
     HERRING_SEPARABLE static layout from_csv(std::string const& path);
 
-    /// The same from text in memory; `source` is what messages call it.
+    /// Reads the same table from a text in memory; `source` is its name in messages.
     HERRING_SEPARABLE static layout from_csv_text(std::string_view text, std::string const& source = "text");
 
     std::size_t size() const noexcept { return tensors_.size(); }
@@ -60,7 +60,7 @@ class layout {
     auto begin() const noexcept { return tensors_.begin(); }
     auto end() const noexcept { return tensors_.end(); }
 
-    /// Sum of all element counts.
+    /// Returns the sum of all element counts.
     std::size_t elements() const noexcept {
         std::size_t total = 0;
         for (tensor_spec const& tensor : tensors_) total += tensor.elements;

@@ -1,4 +1,4 @@
-// herring: the layout of a model's tensors, read from a table.
+// herring: the layout of tensors, read from a table: the functions.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_MODEL_LAYOUT_IMPL_HPP
 #define HERRING_MODEL_LAYOUT_IMPL_HPP

@@ -1,4 +1,4 @@
-// herring: a contiguous range of a buffer, and which one each rank owns.
+// herring: a contiguous range of a buffer, and the range that each rank owns.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_MODEL_RANGE_HPP
 #define HERRING_MODEL_RANGE_HPP
@@ -18,16 +18,18 @@ struct range {
     friend constexpr bool operator==(range const&, range const&) = default;
 };
 
-/// What two ranges have in common; empty ranges begin where the later of the two does.
+/// Returns the common part of two ranges; an empty one begins where the later of the two begins.
 constexpr range intersection(range const& a, range const& b) noexcept {
     std::size_t const from = a.offset > b.offset ? a.offset : b.offset;
     std::size_t const to = a.end() < b.end() ? a.end() : b.end();
     return {from, to > from ? to - from : 0};
 }
 
-/// The range of a buffer of n elements that a rank owns: its input of an all-gather, its result of a reduce-scatter.
+/// Returns the range of a buffer that a rank owns: its input of an all-gather, its result of a
+/// reduce-scatter.
 ///
-/// Shape: R ranks → R ranges in the order of the ranks, which cover the buffer; the first n mod R have one element more.
+/// Shape: n elements, R ranks → R ranges in the order of ranks that cover the buffer; the first n mod R have
+///        one element more.
 /// Cost:  O(1).
 constexpr range owned_range(std::size_t elements, int rank, int ranks) noexcept {
     auto const which = static_cast<std::size_t>(rank), count = static_cast<std::size_t>(ranks);

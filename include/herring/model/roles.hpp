@@ -1,31 +1,51 @@
-// herring: which nodes contribute to a result and which serve, as a value.
+// herring: the roles of nodes, as a value: contributors and servers, and the types of their numbers.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_MODEL_ROLES_HPP
 #define HERRING_MODEL_ROLES_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/base/ids.hpp"
 #include "herring/model/topology.hpp"
 
+#include <compare>
 #include <cstddef>
 #include <string_view>
 #include <vector>
 
 namespace HERRING_NAMESPACE {
 
-/// The roles of the nodes of a topology: a contributor has tensors, a server combines a share of every bucket. A node may have
-/// both roles, and has at least one.
+/// A number from 0 on, comparable with numbers of its kind only. −1: none.
+template <class Tag> struct index {
+    int value = -1;
+
+    /// The id of an element of a table.
+    static constexpr index at(std::size_t place) noexcept { return {static_cast<int>(place)}; }
+    /// The place in a table that has an element for each id; not for −1.
+    constexpr std::size_t place() const noexcept { return static_cast<std::size_t>(value); }
+
+    friend constexpr auto operator<=>(index, index) = default;
+};
+
+struct of_server;
+struct of_contributor;
+struct of_peer;
+
+using server_id = index<of_server>;           ///< [0, servers)
+using contributor_id = index<of_contributor>; ///< [0, contributors): the order of combination
+using peer_id = index<of_peer>;               ///< place in `transport_needs::peers`
+
+/// The roles of the nodes of a topology: a contributor has tensors, a server combines a share of every
+/// bucket. A node has one role or both.
 ///
-/// Shape:    both lists ascend. Nodes are numbered by their lowest rank, so contributors are ordered by theirs: that is the
-///           order in which contributions are combined.
-/// Cost:     O(log nodes) for a question about a node.
+/// Shape:    both lists ascend. Nodes are numbered by their lowest rank; so contributors are ordered by
+///           lowest rank, which is the order in which contributions are combined.
+/// Cost:     O(log nodes) for a look-up of a node.
 /// Lifetime: a value, usable in constant expressions.
 struct roles {
     std::vector<int> contributors; ///< contributor → node
     std::vector<int> servers;      ///< server → node
     std::vector<int> shares;       ///< server → its share, at least 1; empty: all are equal
 
-    /// All nodes have both roles, with equal shares.
+    /// Returns the roles of nodes that all have both roles, with equal shares.
     static constexpr roles both(int nodes) {
         roles all;
         for (int n = 0; n < nodes; ++n) {
@@ -38,14 +58,14 @@ struct roles {
     constexpr int contributor_count() const noexcept { return static_cast<int>(contributors.size()); }
     constexpr int server_count() const noexcept { return static_cast<int>(servers.size()); }
 
-    /// The role of a node as a number; −1 if it does not have that role.
+    /// Returns the number of a node in that role; −1 if it does not have the role.
     constexpr contributor_id contributor(int node) const noexcept { return {place(contributors, node)}; }
     constexpr server_id server(int node) const noexcept { return {place(servers, node)}; }
 
     constexpr int node_of(contributor_id id) const noexcept { return contributors[id.place()]; }
     constexpr int node_of(server_id id) const noexcept { return servers[id.place()]; }
 
-    /// A server has share(id) / all_shares() of every bucket.
+    /// A server combines share(id) / all_shares() of every bucket.
     constexpr std::size_t share(server_id id) const noexcept {
         return shares.empty() ? 1 : static_cast<std::size_t>(shares[id.place()]);
     }
@@ -56,17 +76,17 @@ struct roles {
         return sum;
     }
 
-    /// Whether every node has both roles.
+    /// True if every node has both roles.
     constexpr bool all_have_both(topology const& map) const noexcept {
         return contributor_count() == map.nodes() && server_count() == map.nodes();
     }
-    /// Ranks of all contributors: what `average` divides by.
+    /// Returns the number of ranks of all contributors, by which `average` divides.
     constexpr int contributing_ranks(topology const& map) const noexcept {
         int ranks = 0;
         for (int const node : contributors) ranks += map.local_size(node);
         return ranks;
     }
-    /// Ranks of the largest contributor.
+    /// Returns the number of ranks of the largest contributor.
     constexpr int largest_contributor(topology const& map) const noexcept {
         int ranks = 0;
         for (int const node : contributors)
@@ -92,15 +112,15 @@ struct roles {
 
 namespace detail {
 
-/// A defect of roles. `node` is the node that has it, if `of_a_node`.
+/// A defect of roles; `node` has it if `of_a_node`.
 struct roles_defect {
-    char const* what = nullptr; ///< nullptr: nothing is wrong
+    char const* what = nullptr; ///< nullptr: none
     bool of_servers = false;
     bool of_a_node = false;
     int node = -1;
 };
 
-/// Checks what a placement policy assigns.
+/// Checks the roles that a placement policy assigns.
 ///
 /// Cost: O(nodes).
 HERRING_SETUP constexpr roles_defect defect_of(roles const& all, topology const& map, bool dedicated) {

@@ -1,4 +1,4 @@
-// herring: what a step did: whether its ranks exchanged.
+// herring: the outcome of a step: the buckets that its ranks exchanged.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_MODEL_STEP_OUTCOME_HPP
 #define HERRING_MODEL_STEP_OUTCOME_HPP
@@ -9,12 +9,13 @@
 
 namespace HERRING_NAMESPACE {
 
-/// What `wait()` says of its step; the same on every rank.
+/// The outcome of a step, returned by `wait()`; the same on every rank.
 enum class step : std::uint8_t {
-    exchanged, ///< all of the model is, or was, exchanged; with an optimizer, every weight is updated
-    partial,   ///< some buckets of it
-    local,     ///< none of it: each rank goes on by itself, or each node
-    skipped ///< a gradient was not finite (`nonfinite::skip_step`): weights, state and the number of the step are as before
+    exchanged, ///< all buckets are, or were, exchanged; with an optimizer, every weight is updated
+    partial,   ///< some buckets are exchanged
+    local,     ///< no bucket: each rank, or each node, continues with its own values
+    /// A gradient was not finite (`nonfinite::skip_step`): weights, state and the number of steps stay.
+    skipped
 };
 
 constexpr char const* to_string(step outcome) noexcept {

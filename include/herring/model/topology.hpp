@@ -1,10 +1,9 @@
-// herring: which ranks share a node, which of them are servers, and how fast their networks are, as a value.
+// herring: the topology, as a value: nodes of ranks, roles of ranks, and rates of their networks.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_MODEL_TOPOLOGY_HPP
 #define HERRING_MODEL_TOPOLOGY_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/model/role.hpp"
 
 #include <bit>
 #include <cstddef>
@@ -16,20 +15,31 @@
 
 namespace HERRING_NAMESPACE {
 
-/// Which rank lives on which node: pure, the same on every rank, usable in constant expressions.
+/// The role of a rank, by HERRING_ROLE, `join_options::role` or `launch_options::roles`; the default is
+/// worker.
+enum class role : std::uint8_t {
+    worker, ///< has tensors, and constructs reducers
+    server  ///< has no tensors, and calls `herring::serve`
+};
+
+/// The highest network rate that a rank may declare, in Mbit/s.
+inline constexpr int most_rate = 1'000'000'000;
+
+constexpr char const* to_string(role of) noexcept { return of == role::server ? "server" : "worker"; }
+
+/// The node of each rank: a pure value, the same on every rank, usable in constant expressions.
 ///
-/// Shape:    `node_of[rank]` is a node; nodes are numbered densely in the order of the first rank that has
-///           them, so rank 0 is always on node 0. On a node, local ranks follow the order of ranks. A server is a node of its own,
-///           whatever machine it runs on; workers are numbered in the order of their ranks.
-/// Cost:     O(ranks) to build, O(1) for every question; 4 ints a rank, one more where there are servers, and one where rates
-///           are declared.
+/// Shape:    `node_of[rank]` is a node. Nodes are numbered densely in the order of their first ranks, so rank
+///           0 is on node 0. Local ranks of a node follow the order of ranks. A server is a node by itself,
+///           whatever machine it runs on. Workers are numbered in the order of their ranks.
+/// Cost:     O(ranks) to build, O(1) for every look-up; 4 ints a rank, one more if there are servers, and one
+///           more if rates are declared.
 /// Lifetime: a value; `members` returns a view into it. Do not write to `node_of`: build a new topology.
 struct topology {
     std::vector<int> node_of; ///< rank → node, dense
 
   private:
-    // clang 14 needs these before their callers, and without vector(n) and resize, to take them in constant
-    // expressions.
+    // In constant expressions clang 14 needs these before their callers, and without vector(n) and resize.
     static constexpr std::size_t at(int i) noexcept { return static_cast<std::size_t>(i); }
 
     static constexpr std::size_t hash(int id) noexcept {
@@ -41,7 +51,8 @@ struct topology {
         return mixed >> 20;
     }
 
-    /// Rank → first rank of its node, by a hash table that is at most half full. `roles`: empty, or one a rank.
+    /// Returns rank → first rank of its node, by a hash table that is at most half full. `roles`: empty, or
+    /// one a rank.
     template <class Id>
     HERRING_SETUP static constexpr std::vector<int> leaders(std::span<Id const> ids,
                                                             std::span<role const> roles = {}) {
@@ -49,7 +60,7 @@ struct topology {
         std::vector<int> table, found;
         for (std::size_t i = 0; i <= mask; ++i) table.push_back(-1);
         for (std::size_t r = 0; r < ids.size(); ++r) {
-            if (!roles.empty() && roles[r] == role::server) { // alone
+            if (!roles.empty() && roles[r] == role::server) { // a node by itself
                 found.push_back(static_cast<int>(r));
                 continue;
             }
@@ -99,8 +110,8 @@ struct topology {
     /// One rank on one node.
     constexpr topology() : topology(std::vector<int>{0}) {}
 
-    /// From any identifiers of nodes, one a rank; equal identifiers mean one node, of workers. `roles`, `rates` (of its network, in
-    /// Mbit/s; 0: not declared): one a rank, or none.
+    /// From identifiers of nodes, one a rank: workers with equal identifiers share a node. `roles` and
+    /// `rates` (of the rank's network, in Mbit/s; 0: not declared) are empty or have one entry a rank.
     constexpr explicit topology(std::vector<int> const& node_ids, std::span<role const> roles = {},
                                 std::span<int const> rates = {})
         : topology(led_by{leaders(std::span<int const>(node_ids), roles)}, roles, rates) {}
@@ -109,13 +120,13 @@ struct topology {
         : topology(node_ids, std::span<role const>(roles.begin(), roles.size()),
                    std::span<int const>(rates.begin(), rates.size())) {}
 
-    /// From the names of nodes, one a rank; equal names mean one node, of workers.
+    /// From names of nodes, one a rank: workers with equal names share a node.
     static constexpr topology of_names(std::span<std::string const> names, std::span<role const> roles = {},
                                        std::span<int const> rates = {}) {
         return topology(led_by{leaders(names, roles)}, roles, rates);
     }
 
-    /// `nodes` nodes of `local` ranks each, ranks filling node after node.
+    /// Returns `nodes` nodes of `local` ranks each; ranks fill node after node.
     static constexpr topology uniform(int nodes, int local) {
         std::vector<int> ids;
         for (int n = 0; n < nodes; ++n)
@@ -123,7 +134,7 @@ struct topology {
         return topology(ids);
     }
 
-    /// The same ranks, each on its own node.
+    /// Returns the same ranks, each on a node by itself.
     HERRING_SETUP constexpr topology flat() const {
         std::vector<int> ids;
         ids.reserve(static_cast<std::size_t>(size()));
@@ -146,20 +157,21 @@ struct topology {
         return {order_.data() + begin_[at(node)], at(local_size(node))};
     }
 
-    /// Numbers of ranks of the largest and of the smallest node.
+    /// The number of ranks of the largest and of the smallest node.
     constexpr int largest_node() const noexcept { return largest_; }
     constexpr int smallest_node() const noexcept { return smallest_; }
     constexpr bool same_node(int a, int b) const noexcept { return node(a) == node(b); }
 
     constexpr role role_of(int rank) const noexcept { return is_server(rank) ? role::server : role::worker; }
     constexpr bool is_server(int rank) const noexcept { return worker(rank) < 0; }
-    /// Whether a node is a server's: all ranks of a node have one role.
+    /// True if the node is a server; all ranks of a node have one role.
     constexpr bool is_server_node(int node) const noexcept { return is_server(rank_of(node, 0)); }
     constexpr int workers() const noexcept { return workers_; }
     constexpr int servers() const noexcept { return size() - workers_; }
-    /// The number of a rank among the workers; −1 of a server.
+    /// Returns the number of a rank among the workers; −1 for a server.
     constexpr int worker(int rank) const noexcept { return worker_.empty() ? rank : worker_[at(rank)]; }
-    /// The declared rate of a node: the highest of its ranks, which share its network; 0: none is declared.
+    /// Returns the declared rate of a node: the highest of its ranks, which share its network; 0: none is
+    /// declared.
     constexpr int rate(int node) const noexcept {
         int highest = 0;
         for (int const rank : members(node))

@@ -4,7 +4,7 @@
 #define HERRING_PLAN_BUCKET_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/base/ids.hpp"
+#include "herring/model/roles.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -3,9 +3,8 @@
 #ifndef HERRING_PLAN_DIVISION_HPP
 #define HERRING_PLAN_DIVISION_HPP
 
+#include "herring/base/bytes.hpp"
 #include "herring/base/config.hpp"
-#include "herring/base/ids.hpp"
-#include "herring/base/round_up.hpp"
 #include "herring/model/roles.hpp"
 #include "herring/plan/bucket.hpp"
 #include "herring/plan/route_limits.hpp"

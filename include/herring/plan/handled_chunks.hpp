@@ -3,8 +3,8 @@
 #ifndef HERRING_PLAN_HANDLED_CHUNKS_HPP
 #define HERRING_PLAN_HANDLED_CHUNKS_HPP
 
+#include "herring/base/bytes.hpp"
 #include "herring/base/config.hpp"
-#include "herring/base/round_up.hpp"
 #include "herring/model/topology.hpp"
 #include "herring/plan/plan.hpp"
 

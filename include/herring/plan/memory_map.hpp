@@ -3,9 +3,8 @@
 #ifndef HERRING_PLAN_MEMORY_MAP_HPP
 #define HERRING_PLAN_MEMORY_MAP_HPP
 
+#include "herring/base/bytes.hpp"
 #include "herring/base/config.hpp"
-#include "herring/base/round_up.hpp"
-#include "herring/base/units.hpp"
 #include "herring/plan/plan.hpp"
 
 #include <algorithm>

@@ -3,16 +3,15 @@
 #ifndef HERRING_PLAN_PLAN_HPP
 #define HERRING_PLAN_PLAN_HPP
 
+#include "herring/base/bytes.hpp"
 #include "herring/base/config.hpp"
 #include "herring/base/digest.hpp"
 #include "herring/base/error.hpp"
-#include "herring/base/ids.hpp"
-#include "herring/base/round_up.hpp"
 #include "herring/base/text.hpp"
 #include "herring/fusion/fusion.hpp"
-#include "herring/model/exchange_tuning.hpp"
 #include "herring/model/roles.hpp"
 #include "herring/model/topology.hpp"
+#include "herring/model/tunings.hpp"
 #include "herring/placement/colocated.hpp"
 #include "herring/plan/bucket.hpp"
 #include "herring/plan/division.hpp"

@@ -4,8 +4,8 @@
 #define HERRING_PLAN_ROUTE_LIMITS_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/model/exchange_tuning.hpp"
 #include "herring/model/roles.hpp"
+#include "herring/model/tunings.hpp"
 #include "herring/plan/bucket.hpp"
 
 #include <algorithm>

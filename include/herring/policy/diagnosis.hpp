@@ -4,7 +4,7 @@
 #define HERRING_POLICY_DIAGNOSIS_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/model/element_types.hpp"
+#include "herring/model/element.hpp"
 #include "herring/policy/axes.hpp"
 
 #include <type_traits>

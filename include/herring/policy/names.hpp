@@ -4,9 +4,7 @@
 #define HERRING_POLICY_NAMES_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/model/gpu_tuning.hpp"
-#include "herring/model/shared_memory_tuning.hpp"
-#include "herring/model/tcp_tuning.hpp"
+#include "herring/model/tunings.hpp"
 #include "herring/policy/policy.hpp"
 
 #include <cstdint>

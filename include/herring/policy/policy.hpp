@@ -3,7 +3,7 @@
 #ifndef HERRING_POLICY_POLICY_HPP
 #define HERRING_POLICY_POLICY_HPP
 
-#include "herring/model/element_types.hpp"
+#include "herring/model/element.hpp"
 #include "herring/policy/axes.hpp"
 #include "herring/policy/check.hpp"
 #include "herring/policy/needs.hpp"

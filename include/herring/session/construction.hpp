@@ -7,7 +7,6 @@
 #include "herring/base/fixed_array.hpp"
 #include "herring/control/world.hpp"
 #include "herring/model/layout.hpp"
-#include "herring/model/role.hpp"
 #include "herring/model/roles.hpp"
 #include "herring/model/topology.hpp"
 

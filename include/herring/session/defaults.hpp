@@ -12,7 +12,7 @@
 #include "herring/progress/caller.hpp"
 #include "herring/sharding/balanced.hpp"
 #include "herring/sync/every_step.hpp"
-#include "herring/trace/off.hpp"
+#include "herring/trace/trace.hpp"
 #include "herring/update/average.hpp"
 #include "herring/waiting/adaptive.hpp"
 

@@ -4,7 +4,6 @@
 #define HERRING_SESSION_NORM_TABLES_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/base/ids.hpp"
 #include "herring/engine/execution.hpp"
 #include "herring/engine/messages.hpp"
 #include "herring/model/roles.hpp"

@@ -3,8 +3,8 @@
 #ifndef HERRING_SESSION_REDUCIBLE_HPP
 #define HERRING_SESSION_REDUCIBLE_HPP
 
+#include "herring/base/bytes.hpp"
 #include "herring/base/config.hpp"
-#include "herring/base/units.hpp"
 #include "herring/model/element.hpp"
 #include "herring/optimizer/optimizer.hpp"
 #include "herring/plan/plan.hpp"

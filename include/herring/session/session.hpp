@@ -15,7 +15,7 @@
 #include "herring/engine/operations/broadcast.hpp"
 #include "herring/engine/operations/reduce.hpp"
 #include "herring/engine/operations/reduce_scatter.hpp"
-#include "herring/machine/release_pages.hpp"
+#include "herring/machine/private_memory.hpp"
 #include "herring/machine/time.hpp"
 #include "herring/model/element.hpp"
 #include "herring/model/layout.hpp"

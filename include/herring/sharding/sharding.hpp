@@ -4,7 +4,6 @@
 #define HERRING_SHARDING_SHARDING_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/base/ids.hpp"
 #include "herring/model/roles.hpp"
 #include "herring/policy/policy.hpp"
 

@@ -3,10 +3,9 @@
 #ifndef HERRING_STEP_COLLECTIVE_HPP
 #define HERRING_STEP_COLLECTIVE_HPP
 
+#include "herring/base/bytes.hpp"
 #include "herring/base/config.hpp"
 #include "herring/base/error.hpp"
-#include "herring/base/round_up.hpp"
-#include "herring/base/units.hpp"
 #include "herring/engine/execution.hpp"
 #include "herring/machine/time.hpp"
 #include "herring/model/range.hpp"

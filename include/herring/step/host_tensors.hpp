@@ -3,13 +3,12 @@
 #ifndef HERRING_STEP_HOST_TENSORS_HPP
 #define HERRING_STEP_HOST_TENSORS_HPP
 
-#include "herring/base/append_buffer.hpp"
 #include "herring/base/config.hpp"
 #include "herring/base/error.hpp"
 #include "herring/base/fixed_array.hpp"
 #include "herring/base/manual_lifetime.hpp"
 #include "herring/control/world.hpp"
-#include "herring/kernel/stream_copy.hpp"
+#include "herring/kernel/copies.hpp"
 #include "herring/plan/memory_map.hpp"
 #include "herring/plan/plan.hpp"
 #include "herring/step/piece.hpp"

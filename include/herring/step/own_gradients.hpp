@@ -5,7 +5,7 @@
 
 #include "herring/base/config.hpp"
 #include "herring/base/fixed_array.hpp"
-#include "herring/kernel/squares.hpp"
+#include "herring/kernel/optimise.hpp"
 #include "herring/machine/private_memory.hpp"
 #include "herring/plan/plan.hpp"
 #include "herring/step/due_buckets.hpp"

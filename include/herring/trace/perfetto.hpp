@@ -1,10 +1,10 @@
-// herring: timelines as Perfetto reads them: TrackEvent, in protobuf, with arrows between ranks.
+// herring: timelines in Perfetto's format: TrackEvents in protobuf, with arrows between ranks.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_TRACE_PERFETTO_HPP
 #define HERRING_TRACE_PERFETTO_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/machine/whole_file.hpp"
+#include "herring/machine/files.hpp"
 #include "herring/trace/timeline.hpp"
 #include "herring/trace/timeline_data.hpp"
 #include "herring/trace/timeline_gather.hpp"
@@ -23,7 +23,7 @@
 namespace HERRING_NAMESPACE {
 namespace detail {
 
-/// Appends the fields of one protobuf message: varints, and what has a length.
+/// Appends fields of one protobuf message: varints, fixed numbers, and fields with a length.
 class protobuf_message {
   public:
     std::string const& bytes() const noexcept { return bytes_; }
@@ -56,10 +56,11 @@ class protobuf_message {
     std::string bytes_;
 };
 
-/// A Perfetto trace: a process for each rank, its tracks in their order.
+/// A Perfetto trace: a process for each rank, with its tracks in order.
 ///
 /// Units:   nanoseconds since the first record.
-/// Source:  perfetto: protos/perfetto/trace/{trace_packet,track_event/*}.proto: numbers of fields as of v59.1.
+/// Source:  perfetto: protos/perfetto/trace/{trace_packet,track_event/*}.proto: numbers of fields as of
+///          v59.1.
 class perfetto_trace {
   public:
     HERRING_SETUP explicit perfetto_trace(std::span<timeline_data const> ranks) {
@@ -81,7 +82,7 @@ class perfetto_trace {
     static constexpr std::uint64_t by_place = 3;  // ChildTracksOrdering EXPLICIT
     static constexpr std::uint64_t new_state = 1; // SEQ_INCREMENTAL_STATE_CLEARED
 
-    // A number of the trace's own for each process and track.
+    // Returns a unique number of a process or a track of the trace.
     static std::uint64_t uuid_of(int rank, std::size_t of_track) noexcept {
         return (static_cast<std::uint64_t>(rank) + 1) << 16 | of_track;
     }
@@ -96,7 +97,7 @@ class perfetto_trace {
         trace_.message(1, of);
     }
     HERRING_SETUP void process(picture_process const& p) {
-        // Perfetto's processes have numbers from 1 on: 0 is the idle one.
+        // Numbers of Perfetto's processes begin at 1: 0 is the idle process.
         protobuf_message named, about;
         named.number(1, static_cast<std::uint64_t>(p.rank) + 1).text(6, p.name);
         about.number(track::uuid, uuid_of(p.rank, 0))
@@ -150,25 +151,26 @@ class perfetto_trace {
     }
 
     protobuf_message trace_;
-    std::vector<bool> begun_; // rank → whether its sequence has a packet
+    std::vector<bool> begun_; // rank → true if its sequence has a packet
 };
 
 } // namespace detail
 
-/// Writes a trace for https://ui.perfetto.dev, of timelines that are here: of files, say.
+/// Writes a trace for https://ui.perfetto.dev of given timelines, for example of files. Not collective.
 ///
-/// Errors: none: false, and a line on stderr, where it cannot be written.
+/// Errors: none. If the file cannot be written: false, and a line on stderr.
 HERRING_SETUP inline bool write_perfetto(std::string const& path, std::span<timeline_data const> ranks) {
     return detail::try_write_whole_file(path, detail::perfetto_trace(ranks).bytes(), "write_perfetto");
 }
-/// Gathers the timelines of all ranks, and writes them on rank 0. Collective: `write_perfetto(path, reduce.trace())`.
+/// Gathers the timelines of all ranks and writes them on rank 0: `write_perfetto(path, reduce.trace())`.
+/// Collective.
 ///
 /// Cost:   as `gather_timelines`.
 /// Blocks: as `gather_timelines`.
-/// Errors: as `gather_timelines`; false on rank 0, and a line on stderr, where it cannot be written.
+/// Errors: as `gather_timelines`. If the file cannot be written: false on rank 0, and a line on stderr.
 HERRING_SETUP inline bool write_perfetto(std::string const& path, detail::timeline_rings& of) {
     std::vector<timeline_data> const all = gather_timelines(of);
-    return all.empty() || write_perfetto(path, all); // none: not rank 0
+    return all.empty() || write_perfetto(path, all); // empty: not rank 0
 }
 
 } // namespace HERRING_NAMESPACE

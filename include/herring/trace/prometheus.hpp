@@ -1,12 +1,11 @@
-// herring: a timeline's numbers as Prometheus reads them, as text and as a file.
+// herring: the numbers of a timeline in the text format of Prometheus.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_TRACE_PROMETHEUS_HPP
 #define HERRING_TRACE_PROMETHEUS_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/base/number_text.hpp"
 #include "herring/base/text.hpp"
-#include "herring/machine/whole_file.hpp"
+#include "herring/machine/files.hpp"
 #include "herring/trace/timeline_report.hpp"
 
 #include <algorithm>
@@ -17,9 +16,9 @@
 namespace HERRING_NAMESPACE {
 namespace detail {
 
-/// The text exposition format of Prometheus, version 0.0.4: gauges, of what the ring holds.
+/// Gauges of the records in the ring, in Prometheus' text exposition format 0.0.4.
 ///
-/// Shape:   at most 34 series: ranks other than the three latest ones have none.
+/// Shape:   at most 34 series; only the three latest ranks have series of their own.
 /// Units:   seconds, bytes, shares from 0 to 1.
 class timeline_metrics {
   public:
@@ -83,10 +82,10 @@ class timeline_metrics {
 
 } // namespace detail
 
-/// Replaces a file by a report's numbers at once, as a collector of text files wants it: `write_prometheus(path,
-/// reduce.trace().report())`, a file for each rank. Not collective.
+/// Replaces a file by the numbers of a report, at once, as collectors of text files need it:
+/// `write_prometheus(path, reduce.trace().report())`, one file a rank. Not collective.
 ///
-/// Errors: none: false, and a line on stderr, where it cannot be written.
+/// Errors: none. If the file cannot be written: false, and a line on stderr.
 HERRING_SETUP inline bool write_prometheus(std::string const& path, timeline_report const& of) {
     return detail::try_write_whole_file(path, detail::timeline_metrics(of).text(), "write_prometheus");
 }

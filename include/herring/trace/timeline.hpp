@@ -1,4 +1,4 @@
-// herring: a trace that keeps the newest events with their times, in a ring, or in a file that survives the process.
+// herring: a trace that keeps the newest events with their times, in memory or in a file that survives.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_TRACE_TIMELINE_HPP
 #define HERRING_TRACE_TIMELINE_HPP
@@ -9,33 +9,98 @@
 #include "herring/base/version.hpp"
 #include "herring/control/variables.hpp"
 #include "herring/control/world.hpp"
+#include "herring/machine/descriptor.hpp"
+#include "herring/machine/files.hpp"
 #include "herring/machine/identity.hpp"
 #include "herring/machine/ticks.hpp"
 #include "herring/trace/timeline_clocks.hpp"
 #include "herring/trace/timeline_data.hpp"
 #include "herring/trace/timeline_image.hpp"
-#include "herring/trace/timeline_memory.hpp"
 #include "herring/trace/timeline_report.hpp"
 #include "herring/trace/trace.hpp"
 
 #include <algorithm>
 #include <atomic>
 #include <bit>
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include <fcntl.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 namespace HERRING_NAMESPACE::detail {
 
-/// What timelines of all sizes have in common.
+/// Zeroed memory of a timeline's image: private, or mapped from a file that outlives the process.
+class timeline_memory {
+  public:
+    timeline_memory() = default;
+    timeline_memory(timeline_memory&& other) noexcept
+        : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)),
+          in_file_(std::exchange(other.in_file_, false)) {}
+    timeline_memory& operator=(timeline_memory&& other) noexcept {
+        std::swap(data_, other.data_);
+        std::swap(bytes_, other.bytes_);
+        std::swap(in_file_, other.in_file_);
+        return *this;
+    }
+    ~timeline_memory() {
+        if (data_ != nullptr) ::munmap(data_, bytes_);
+    }
+
+    /// Returns private memory; no memory if the system refuses.
+    HERRING_SETUP static timeline_memory anonymous(std::size_t bytes) noexcept {
+        return timeline_memory(
+            ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), bytes, false);
+    }
+    /// Returns the memory of a new file, which replaces an older one of that name. Its blocks are allocated
+    /// at once: a disk that is full later does no harm. On failure no memory, and the system's reason in
+    /// `why`.
+    HERRING_SETUP static timeline_memory file(std::string const& path, std::size_t bytes, std::string& why) {
+        if (bytes > file_size_limit()) {
+            why = std::strerror(EFBIG);
+            return {};
+        }
+        ::unlink(path.c_str());
+        descriptor const opened(
+            ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644));
+        int failed = opened.get() < 0 ? errno : ::posix_fallocate(opened.get(), 0, static_cast<off_t>(bytes));
+        void* at = MAP_FAILED;
+        if (failed == 0) {
+            at = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, opened.get(), 0);
+            failed = at == MAP_FAILED ? errno : 0;
+        }
+        if (failed != 0) {
+            why = std::strerror(failed);
+            if (opened.get() >= 0) ::unlink(path.c_str());
+        }
+        return timeline_memory(at, bytes, true);
+    }
+
+    std::byte* data() const noexcept { return static_cast<std::byte*>(data_); }
+    std::size_t size() const noexcept { return bytes_; }
+    bool is_file() const noexcept { return in_file_; }
+
+  private:
+    timeline_memory(void* at, std::size_t bytes, bool in_file) noexcept
+        : data_(at == MAP_FAILED ? nullptr : at), bytes_(data_ == nullptr ? 0 : bytes),
+          in_file_(in_file && data_ != nullptr) {}
+
+    void* data_ = nullptr;
+    std::size_t bytes_ = 0;
+    bool in_file_ = false;
+};
+
+/// The recorder of timelines of all sizes.
 ///
-/// Threads:  `record`: the two threads of a reducer, each into a ring of its own. All else: the caller's.
+/// Threads:  `record`: the two threads of a reducer, each into its own ring. All else: the caller's thread.
 class timeline_rings {
   public:
     explicit timeline_rings(std::size_t records) noexcept
@@ -48,7 +113,7 @@ class timeline_rings {
         header_->now = ranks_->failed() == nullptr ? ended : failed;
     }
 
-    /// Before `attach` nothing is kept.
+    /// Records an event; nothing before `attach`.
     void record(trace_event event, trace_details const& of) noexcept {
         ring& r = rings_[is_of_engine(event) ? 1 : 0];
         if (r.first == nullptr) [[unlikely]]
@@ -66,10 +131,12 @@ class timeline_rings {
         if (event == trace_event::wait_end) note_clock();
     }
 
-    /// Takes memory, or a file in the folder that HERRING_TIMELINE_DIR names, and measures this rank's clock against rank 0's.
+    /// Takes memory, or a file in the folder HERRING_TIMELINE_DIR, and measures this rank's clock against
+    /// rank 0's.
     ///
-    /// Cost:    some milliseconds where every rank has a timeline.
-    /// Errors:  `no_resources`. A file that cannot be written is a line on stderr, and no error: the ring is kept in memory.
+    /// Cost:    some milliseconds if every rank has a timeline.
+    /// Errors:  `no_resources`. If the file cannot be written: a line on stderr, and the ring is kept in
+    ///          memory.
     HERRING_SETUP void attach(trace_context const& context) {
         tick_anchor const first = ticks_.anchor(5);
         std::string names;
@@ -114,15 +181,15 @@ class timeline_rings {
             rings_[i] = {reinterpret_cast<std::uint64_t*>(image + at.rings[i]), &header_->rings[i].head, 0};
     }
 
-    /// What is recorded, as of now: the bytes that `read_timeline` reads. Without a reducer: none.
+    /// Returns the image of what is recorded so far, for `read_timeline`; empty without a reducer.
     ///
-    /// Cost:    a copy of the records that there are.
+    /// Cost:    a copy of the records.
     HERRING_SETUP std::vector<std::byte> image() const {
         std::vector<std::byte> copy;
         if (header_ == nullptr) return copy;
         timeline_header h{};
         std::memcpy(static_cast<void*>(&h), header_,
-                    offsetof(timeline_header, rings)); // the other thread writes what follows
+                    offsetof(timeline_header, rings)); // the other thread writes the members behind
         h.rings[0].slots = h.rings[1].slots = slots_;
         std::size_t const tables = timeline_places::of(h).rings[0];
         copy.resize(sizeof h);
@@ -146,18 +213,18 @@ class timeline_rings {
         return copy;
     }
 
-    /// What is recorded, as of now.
+    /// Returns the timeline recorded so far.
     HERRING_SETUP timeline_data data() const {
         return header_ == nullptr ? timeline_data{} : read_timeline(image());
     }
-    /// Numbers of this rank, from what is recorded.
+    /// Returns the numbers of this rank.
     HERRING_SETUP timeline_report report() const { return timeline_report(data()); }
 
-    /// The recorder's file; empty: there is none.
+    /// Returns the path of the recorder's file; empty: none.
     std::string const& file() const noexcept { return file_; }
-    /// The ranks of the reducer; nullptr before `attach`.
+    /// Returns the ranks of the reducer; nullptr before `attach`.
     world* ranks() const noexcept { return ranks_; }
-    /// A second measurement of this rank's clock: what was recorded in between is corrected for drift.
+    /// Takes a second measurement of this rank's clock: records in between are corrected for drift.
     void note_fix(clock_fix const& of) noexcept {
         if (header_ != nullptr) header_->fixes[1] = of;
     }
@@ -193,8 +260,8 @@ class timeline_rings {
                         {"no memory for a timeline of ", bytes, " bytes; take fewer records"});
     }
 
-    // The records of a ring before `head`, oldest first, without those that were overwritten meanwhile; sets `head` to the one
-    // behind the last.
+    // Returns the records of a ring, oldest first, without those that were overwritten during the reading;
+    // sets `head` to the number of records written.
     HERRING_SETUP std::vector<timeline_entry> records_of(int which, std::uint64_t& head) const {
         ring const& r = rings_[which];
         head = std::atomic_ref(*r.shown_head).load(std::memory_order_acquire);
@@ -216,7 +283,7 @@ class timeline_rings {
         return found;
     }
 
-    // So that the times of a process that is killed are known.
+    // Stores an anchor, so that the times of a killed process are known.
     void note_clock() noexcept {
         header_->last[header_->lasts & 1] = ticks_.anchor();
         std::atomic_signal_fence(std::memory_order_release);
@@ -224,7 +291,7 @@ class timeline_rings {
     }
 
     tick_counter ticks_;
-    std::uint64_t const slots_; // of each ring
+    std::uint64_t const slots_; // per ring
     ring rings_[2];
     timeline_header* header_ = nullptr;
     timeline_memory memory_;
@@ -236,21 +303,26 @@ class timeline_rings {
 
 namespace HERRING_NAMESPACE::trace {
 
-/// Keeps the newest events of a reducer with their times, for pictures, numbers, and for whoever looks after a crash.
+/// Keeps the newest events of a reducer with their times, for pictures, for numbers, and for an inspection
+/// after a crash.
 ///
-/// `Records`: how many, rounded up to a power of two, at least 64; half of them are the caller's (tensors, buckets, waits), half
-/// the engine's (messages, folds, stalls). Those that are replaced are counted.
+/// `Records`: the number of records, rounded up to a power of two, at least 64: half of them for the caller's
+/// events (tensors, buckets, waits), half for the engine's (messages, folds, stalls). Replaced records are
+/// counted.
 ///
 ///     using traced = herring::reducer<float, transport::tcp, trace::timeline<1 << 16>>;
-///     reduce.trace().report().text();                     // numbers of this rank
-///     herring::write_perfetto("step.pftrace", reduce.trace());   // a picture of all; herring/trace/perfetto.hpp
+///     reduce.trace().report().text();                          // numbers of this rank
+///     herring::write_perfetto("step.pftrace", reduce.trace()); // all ranks; herring/trace/perfetto.hpp
 ///
-/// With HERRING_TIMELINE_DIR in the environment the ring lies in a file there, which bench/inspect reads, also of a process that
-/// was killed.
-/// Units:    times in ticks of the time-stamp counter, nanoseconds when they are read (machine/ticks.hpp).
-/// Cost:     32 bytes a record; an event takes the reading of the counter and five stores.
-/// Threads:  `data`, `report` and writers: the caller's; under progress::thread also while the other records.
-/// Source:   Li et al., MLHPC@SC19: what to ask of overlap; Horovod's timeline; PyTorch's flight recorder.
+/// With HERRING_TIMELINE_DIR in the environment the ring lies in a file there, which bench/inspect reads,
+/// even after the process was killed.
+///
+/// Units:    times are recorded in ticks of the time-stamp counter and read as nanoseconds
+///           (machine/ticks.hpp).
+/// Cost:     32 bytes a record; a reading of the counter and five stores an event.
+/// Threads:  `data`, `report` and writers: the caller's thread; under progress::thread also while the other
+///           one records.
+/// Source:   Li et al., MLHPC@SC19 (measures of overlap); Horovod's timeline; PyTorch's flight recorder.
 template <std::size_t Records = std::size_t{1} << 16> class timeline : public detail::timeline_rings {
   public:
     using axis = axes::trace;

@@ -1,4 +1,4 @@
-// herring: how far the clocks of ranks are apart, with a bound of the error, by collectives alone.
+// herring: offsets between the clocks of ranks, with a bound of the error, measured by collectives.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_TRACE_TIMELINE_CLOCKS_HPP
 #define HERRING_TRACE_TIMELINE_CLOCKS_HPP
@@ -22,28 +22,30 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// Equal for processes whose monotonic clock is one: of one boot, in one time namespace.
+/// Returns a number that is equal for processes with the same monotonic clock: of one boot, in one time
+/// namespace.
 HERRING_SETUP inline std::uint64_t clock_identity() {
-    std::string who = boot_id();
+    std::string identity = boot_id();
     char space[64];
     ssize_t const length = ::readlink("/proc/self/ns/time", space, sizeof space);
-    if (length > 0) who.append(space, static_cast<std::size_t>(length));
-    return digest().add(std::string_view(who)).value();
+    if (length > 0) identity.append(space, static_cast<std::size_t>(length));
+    return digest().add(std::string_view(identity)).value();
 }
 
-/// Equal for processes among which a process identifier names one; 0: not known.
+/// Returns the number of this process's PID namespace, in which a pid is unique; 0: not known.
 HERRING_SETUP inline std::uint32_t process_space() noexcept {
     struct stat found {};
     return ::stat("/proc/self/ns/pid", &found) == 0 ? static_cast<std::uint32_t>(found.st_ino) : 0;
 }
 
-/// What two ranks saw of one collective: when each called it, and when it returned. Nobody returns before everybody has
-/// called, so each pair of (call, return) of different ranks bounds the offset of their clocks from one side:
+/// Bounds of the offset between the clocks of two ranks, by the times at which each called a collective and
+/// returned from it. No rank returns before all ranks have called, so each pair of a call and a return of
+/// different ranks bounds the offset from one side:
 ///
-///     theirs.called ≤ ours.returned + offset     and     ours.called + offset ≤ theirs.returned
+///     their_called ≤ returned + offset     and     called + offset ≤ their_returned
 ///
-/// The bounds of several rounds are intersected. What is found is certain as long as clocks do not jump; rounds that follow each
-/// other at once make it narrow: as long as a collective takes for its quickest.
+/// The bounds of several rounds are intersected. They are certain as long as no clock jumps, and as narrow as
+/// the quickest collective is long; rounds without a pause between them make them narrow.
 class clock_bounds {
   public:
     void add(std::int64_t called, std::int64_t returned, std::int64_t their_called,
@@ -51,7 +53,8 @@ class clock_bounds {
         least_ = std::max(least_, their_called - returned);
         most_ = std::min(most_, their_returned - called);
     }
-    /// At a time on our clock. Where the rounds contradict each other a clock jumped, and the bound says by how much.
+    /// Returns the offset at a time of this rank's clock. If the rounds contradict each other a clock has
+    /// jumped, and the bound says by how much.
     clock_fix fix(std::int64_t at_ns) const noexcept {
         if (least_ == std::numeric_limits<std::int64_t>::min()) return {at_ns, 0, -1};
         std::int64_t const width = most_ - least_;
@@ -70,12 +73,12 @@ class clock_bounds {
 /// Errors:  as `world::all_gather`.
 HERRING_SETUP inline clock_fix measure_clock(world& ranks, int rounds = 8) {
     struct seen {
-        std::uint64_t clock;   // whose it is
+        std::uint64_t clock;   // clock_identity() of the rank
         std::int64_t called;   // in this round
         std::int64_t returned; // in the round before
     };
     seen mine{clock_identity(), monotonic_ns(), 0};
-    std::int64_t theirs_called = 0, called = 0;
+    std::int64_t zero_called = 0, called = 0;
     clock_bounds bounds;
     bool one_clock = false;
     for (int round = 0; round <= rounds; ++round) {
@@ -84,14 +87,14 @@ HERRING_SETUP inline clock_fix measure_clock(world& ranks, int rounds = 8) {
         std::int64_t const returned = monotonic_ns();
         if (all[0].size() == sizeof zero) std::memcpy(&zero, all[0].data(), sizeof zero);
         one_clock = zero.clock == mine.clock;
-        // The first round brings the ranks together, and says nothing.
-        if (round > 1) bounds.add(called, mine.returned, theirs_called, zero.returned);
+        // The first round only brings the ranks together.
+        if (round > 1) bounds.add(called, mine.returned, zero_called, zero.returned);
         called = mine.called;
-        theirs_called = zero.called;
+        zero_called = zero.called;
         mine.returned = returned;
         mine.called = monotonic_ns();
     }
-    // One clock: a difference of 0, and the error of what turns ticks into its nanoseconds.
+    // The same clock: the offset is 0; the bound is the error of converting ticks to nanoseconds.
     return one_clock ? clock_fix{mine.called, 0, 1} : bounds.fix(mine.called);
 }
 

@@ -1,4 +1,4 @@
-// herring: what one rank's timeline says, read from its image with bounds: bytes of a file, or of another rank.
+// herring: the timeline of one rank, decoded with bounds from its image: of a file, or of another rank.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_TRACE_TIMELINE_DATA_HPP
 #define HERRING_TRACE_TIMELINE_DATA_HPP
@@ -20,23 +20,23 @@
 namespace HERRING_NAMESPACE {
 
 namespace detail {
-/// 18 years in nanoseconds: sums and differences of some such times do not overflow.
+/// 18 years in nanoseconds: sums and differences of a few such times do not overflow.
 inline constexpr std::int64_t longest_time = std::int64_t{1} << 59;
 constexpr bool is_time(std::int64_t ns) noexcept { return ns > -longest_time && ns < longest_time; }
 } // namespace detail
 
 /// One event.
 struct timeline_record {
-    std::int64_t ns = 0; ///< of this rank's monotonic clock
+    std::int64_t ns = 0; ///< on this rank's monotonic clock
     trace_event what{};
     std::uint32_t index = no_bucket; ///< tensor or bucket
     int peer = -1;                   ///< rank
     std::uint32_t execution = 0;     ///< modulo 2^32
-    std::uint32_t bytes = 0;         ///< 4 GiB − 1: that, or more
+    std::uint32_t bytes = 0;         ///< 4 GiB − 1: that or more
     std::uint32_t message = 0;       ///< the same at both ends
 };
 
-/// One rank's timeline: what is in its rings, oldest first.
+/// The timeline of one rank: the records of its rings, oldest first.
 struct timeline_data {
     int rank = 0;
     int ranks = 1;
@@ -44,31 +44,32 @@ struct timeline_data {
     std::uint32_t reducer = 1, pid = 0;
     std::string version{}, host{};
     std::uint64_t host_id = 0;
-    std::uint32_t process_space = 0;           ///< in which `pid` counts
+    std::uint32_t process_space = 0;           ///< the PID namespace of `pid`
     std::vector<int> node_of{};                ///< rank → node
     std::vector<std::uint64_t> bucket_bytes{}; ///< bucket → bytes
     std::vector<std::string> tensor_names{};
 
     std::vector<timeline_record> records{}; ///< ascending in time
     std::uint64_t lost = 0;                 ///< older records that newer ones replaced
-    std::uint64_t damaged = 0;              ///< records that are none
-    std::uint64_t backwards = 0;            ///< times at which the ticks went back: as if no time had passed
-    bool clock_jumped = false;              ///< the rate of the ticks changed: times are not to be trusted
-    std::int64_t reading_ns = 0;            ///< what the two anchors of the ticks may be off by
+    std::uint64_t damaged = 0;              ///< records that cannot be decoded
+    std::uint64_t backwards = 0;            ///< how often the ticks went back; there no time passes
+    bool clock_jumped = false;              ///< the rate of the ticks changed: times are unreliable
+    std::int64_t reading_ns = 0;            ///< the error of the two anchors of the ticks
     bool uses_tsc = false;
-    bool ended = false;        ///< the reducer was destroyed; else it lives, or its process was killed
-    bool failed = false;       ///< it ended because its world had failed
-    std::int64_t begin_ns = 0; ///< of this rank's monotonic clock, when the reducer was made
+    bool ended = false;        ///< the reducer was destroyed; else it lives or its process was killed
+    bool failed = false;       ///< the reducer ended after a failure of its world
+    std::int64_t begin_ns = 0; ///< construction of the reducer, on this rank's monotonic clock
     detail::clock_fix fixes[2] = {{0, 0, -1}, {0, 0, -1}};
 
-    /// Whether this rank's clock was compared with rank 0's.
+    /// True if this rank's clock was compared with rank 0's.
     bool is_aligned() const noexcept { return fixes[0].bound_ns >= 0 || fixes[1].bound_ns >= 0; }
-    /// Whether the drift between the clocks is corrected: there are two measurements that are a second apart.
+    /// True if the drift between the clocks is corrected: there are two measurements at least a second apart.
     bool is_drift_corrected() const noexcept {
         return fixes[0].bound_ns >= 0 && fixes[1].bound_ns >= 0 &&
                fixes[1].at_ns - fixes[0].at_ns >= 1'000'000'000;
     }
-    /// A time of this rank's on rank 0's clock: by the offset that was measured, or by the line through both.
+    /// Converts a time of this rank to rank 0's clock: by the measured offset, or by the line through two
+    /// measurements.
     std::int64_t common_ns(std::int64_t own) const noexcept {
         detail::clock_fix const &a = fixes[0], &b = fixes[1];
         if (!is_aligned()) return own;
@@ -78,7 +79,7 @@ struct timeline_data {
         constexpr auto most = static_cast<double>(detail::longest_time);
         return own + a.offset_ns + static_cast<std::int64_t>(std::clamp(drift, -most, most));
     }
-    /// By how much `common_ns` may be wrong between the measurements; −1: unknown.
+    /// Returns a bound of the error of `common_ns` between the measurements; −1: unknown.
     std::int64_t bound_ns() const noexcept {
         if (!is_aligned()) return -1;
         if (is_drift_corrected()) return std::max(fixes[0].bound_ns, fixes[1].bound_ns) + reading_ns;
@@ -92,7 +93,7 @@ namespace detail {
     throw error(errc::bad_argument, -1, -1, "read_timeline", why);
 }
 
-/// A text of at most so many bytes, ended by 0 or not.
+/// Returns the text in `room`, ended by 0 or by the end of the room, made printable.
 HERRING_SETUP inline std::string text_in(std::span<char const> room) {
     std::string found(room.data(),
                       static_cast<std::size_t>(std::find(room.begin(), room.end(), '\0') - room.begin()));
@@ -100,8 +101,8 @@ HERRING_SETUP inline std::string text_in(std::span<char const> room) {
     return found;
 }
 
-/// The line of a timeline's ticks: through the first and the last anchor, or, where the clock jumped in between, through
-/// the two of set-up.
+/// Returns the line of a timeline's ticks: through the first and the last anchor or, if the clock jumped in
+/// between, through the two anchors of set-up.
 HERRING_SETUP inline tick_line line_of(timeline_header const& h, bool& jumped) noexcept {
     tick_anchor const last = h.lasts > 0 ? h.last[(h.lasts - 1) & 1] : h.second;
     tick_line const set_up(h.first, h.second);
@@ -120,14 +121,14 @@ HERRING_SETUP inline tick_line line_of(timeline_header const& h, bool& jumped) n
     return jumped ? set_up : whole;
 }
 
-/// By how much times are off because clock and ticks are not read at one moment.
+/// Returns the error of times that comes from reading clock and ticks one after the other.
 HERRING_SETUP inline std::int64_t reading_of(timeline_header const& h, tick_line const& line) noexcept {
     std::uint64_t const last = h.lasts > 0 ? h.last[(h.lasts - 1) & 1].width : h.second.width;
     double const ticks = static_cast<double>(std::max(h.first.width, last));
     return static_cast<std::int64_t>(std::min(ticks * line.ns_a_tick(), 1e15));
 }
 
-/// `now`: records that the ring had when all of the image had been read.
+/// Appends the records of one ring. `now`: the ring's head after all of the image was read.
 HERRING_SETUP inline void read_ring(std::span<std::byte const> image, timeline_header const& h, int which,
                                     std::uint64_t now, tick_line const& line, timeline_data& into) {
     timeline_ring_place const ring = h.rings[which];
@@ -155,7 +156,8 @@ HERRING_SETUP inline void read_ring(std::span<std::byte const> image, timeline_h
     }
 }
 
-/// `later`: the header's rings, as they were when all of the image had been read; nullptr: nobody wrote meanwhile.
+/// Decodes an image. `later`: the header's rings after all of the image was read; nullptr: no thread wrote
+/// meanwhile.
 HERRING_SETUP inline timeline_data read_image(std::span<std::byte const> image,
                                               timeline_ring_place const* later) {
     timeline_header h;
@@ -171,7 +173,7 @@ HERRING_SETUP inline timeline_data read_image(std::span<std::byte const> image,
         refuse_timeline({"it has format ", h.format, ", and this program reads ",
                          timeline_header::expected_format,
                          "; use the bench/inspect of the version that wrote it"});
-    // Each count against what is there, before any sum of them.
+    // Checks each count against the size before any sum of counts.
     std::size_t const most = image.size();
     bool const fits = h.ranks > 0 && h.rank >= 0 && static_cast<std::uint32_t>(h.rank) < h.ranks &&
                       h.ranks <= most / 4 && h.buckets <= most / 8 && h.names_bytes <= most &&
@@ -220,10 +222,10 @@ HERRING_SETUP inline timeline_data read_image(std::span<std::byte const> image,
 
 } // namespace detail
 
-/// Reads an image that nobody writes: the recorder's file, or what a rank sent.
+/// Decodes an image that no thread writes: the recorder's file, or the image that a rank sent.
 ///
-/// Cost:    memory for as many records as there are bytes for.
-/// Errors:  `bad_argument`: it is none, of another format or byte order, or cut.
+/// Cost:    memory in proportion to the bytes of the image.
+/// Errors:  `bad_argument`: no timeline, another format or byte order, or cut.
 HERRING_SETUP inline timeline_data read_timeline(std::span<std::byte const> image) {
     return detail::read_image(image, nullptr);
 }

@@ -1,4 +1,4 @@
-// herring: what belongs together in a timeline: flights of buckets, waits, folds, stalls. Shared by numbers and pictures.
+// herring: the spans of a timeline: flights of buckets, waits, folds, stalls; for reports and pictures.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_TRACE_TIMELINE_FLIGHTS_HPP
 #define HERRING_TRACE_TIMELINE_FLIGHTS_HPP
@@ -16,7 +16,7 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// From one moment to another, in nanoseconds of one rank's clock.
+/// A span of time in nanoseconds of one rank's clock.
 struct timeline_span {
     std::int64_t begin = 0, end = 0;
 
@@ -32,47 +32,50 @@ struct timeline_flight {
     std::uint32_t bucket = 0;
     std::uint32_t execution = 0;
     std::uint64_t bytes = 0;
-    bool submitted = false; ///< else only parts of it have come
+    bool submitted = false; ///< false: only parts of it have arrived
     timeline_span of{};
-    double exposed_ns =
-        0; ///< within a wait, behind the result before: of a wait these and what is left add up to it
-    std::map<int, std::int64_t> arrivals{}; ///< rank → when its last part came
+    /// Time within a wait and behind the previous result. For a wait, these and the rest add up to its
+    /// length.
+    double exposed_ns = 0;
+    std::map<int, std::int64_t> arrivals{}; ///< rank → arrival of its last part
 };
 
+/// Pairs the begins and ends of a timeline's records.
+///
 /// Cost:    O(records · log records); allocates.
 struct timeline_flights {
-    std::vector<timeline_flight> flights{}; ///< complete ones of buckets, by their results
-    std::vector<timeline_flight> calls{};   ///< complete ones of buffers outside the layout
-    std::vector<timeline_flight> open{};    ///< submitted, and without a result: where a rank is stuck
-    std::vector<timeline_span> waits{};     ///< complete ones
-    std::vector<int> waits_peer{};          ///< of each: who was waited for longest, or −1
-    std::vector<timeline_span> busy{};      ///< union of all flights, ascending, apart
-    std::vector<double> folds{};            ///< ns
-    std::vector<std::pair<timeline_span, std::uint32_t>> fold_spans{}; ///< and the bucket
+    std::vector<timeline_flight> flights{}; ///< complete flights of buckets, in the order of results
+    std::vector<timeline_flight> calls{};   ///< complete flights of buffers outside the layout
+    std::vector<timeline_flight> open{};    ///< flights without a result: where a rank is stuck
+    std::vector<timeline_span> waits{};     ///< complete waits
+    std::vector<int> waits_peer{};          ///< wait → the rank that it waited for longest, or −1
+    std::vector<timeline_span> busy{};      ///< union of all flights: ascending, disjoint
+    std::vector<double> folds{};            ///< lengths in ns
+    std::vector<std::pair<timeline_span, std::uint32_t>> fold_spans{}; ///< fold, bucket
     struct copy {
         timeline_span of{};
         std::uint32_t bucket = 0;
         std::uint64_t bytes = 0;
     };
-    std::vector<copy> to_host{},
-        to_device{}; ///< a device's, one behind the other; with no length: its end is not known
+    /// Copies of a device, one after the other; length 0: the end is not known.
+    std::vector<copy> to_host{}, to_device{};
     struct stall {
         std::size_t count = 0;
         double ns = 0;
     };
-    std::map<int, stall> stalls{};                           ///< rank →
-    std::vector<std::pair<timeline_span, int>> waited_for{}; ///< within a wait, and the rank
+    std::map<int, stall> stalls{};                           ///< rank → its stalls
+    std::vector<std::pair<timeline_span, int>> waited_for{}; ///< span within a wait, rank
     std::map<int, double> waited{};                          ///< rank → ns within waits
     std::size_t outside = 0;                                 ///< pieces of calls on buffers
     bool is_waiting = false;                                 ///< the last wait has no end
-    std::int64_t open_wait = 0;                              ///< it began then
-    int open_peer = -1;                                      ///< and was last for this rank
+    std::int64_t open_wait = 0;                              ///< its begin
+    int open_peer = -1;                                      ///< the rank that it was last for
 
     timeline_flights() = default;
     HERRING_SETUP explicit timeline_flights(timeline_data const& of) {
         std::map<std::uint32_t, timeline_flight> begun;
-        std::map<std::uint64_t, std::int64_t> stalled;                  // peer and message → since
-        std::map<std::uint32_t, timeline_record> copied_in, copied_out; // execution → its copy's begin
+        std::map<std::uint64_t, std::int64_t> stalled; // peer and message → begin of the stall
+        std::map<std::uint32_t, timeline_record> copied_in, copied_out; // execution → begin of its copy
         std::int64_t fold_begin = 0;
         std::uint32_t folded = no_bucket;
         bool folding = false;
@@ -96,7 +99,7 @@ struct timeline_flights {
                 if (!std::exchange(is_waiting, false)) break;
                 waits.push_back({open_wait, r.ns});
                 waits_peer.push_back(r.peer);
-                // Nobody looks at copies behind a wait: their ends would be found when the next step begins.
+                // No thread checks copies behind a wait: their ends would be found when the next step begins.
                 for (auto const& [number, begin] : copied_out)
                     to_device.push_back({{begin.ns, begin.ns}, begin.index, begin.bytes});
                 copied_out.clear();
@@ -149,7 +152,7 @@ struct timeline_flights {
         divide_waits(of);
     }
 
-    /// Lanes such that flights of one lane do not overlap: flight → lane. The least number of lanes.
+    /// Returns flight → lane, with the fewest lanes such that flights of one lane do not overlap.
     HERRING_SETUP static std::vector<std::size_t> lanes_of(std::vector<timeline_flight> const& flights) {
         std::vector<std::size_t> order(flights.size()), lane(flights.size());
         for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
@@ -183,7 +186,7 @@ struct timeline_flights {
         if (at == begun.end()) return;
         timeline_flight f = std::move(at->second);
         begun.erase(at);
-        if (!f.submitted) return; // it was submitted before the first record
+        if (!f.submitted) return; // submitted before the first record
         f.of.end = r.ns;
         if (f.bucket == no_bucket) {
             ++outside;
@@ -192,7 +195,7 @@ struct timeline_flights {
             flights.push_back(std::move(f));
         }
     }
-    // Copies of one direction go one by one: what is enqueued behind another begins when that ends.
+    // Copies of one direction run one by one: a copy begins no earlier than the previous one ends.
     HERRING_SETUP static void end_copy(std::map<std::uint32_t, timeline_record>& begun,
                                        timeline_record const& r, std::vector<copy>& into) {
         auto const at = begun.find(r.execution);
@@ -212,7 +215,7 @@ struct timeline_flights {
             else
                 busy.back().end = std::max(busy.back().end, s.end);
     }
-    // Results are in order, and waits too.
+    // Results and waits are both in order.
     HERRING_SETUP void expose() noexcept {
         std::size_t w = 0;
         std::int64_t before = std::numeric_limits<std::int64_t>::min();
@@ -224,7 +227,8 @@ struct timeline_flights {
             before = f.of.end;
         }
     }
-    // Who is waited for: from the look that found it to the next one, the next result, or the end of the wait.
+    // A rank is waited for from the record of it to the next such record, the next result, or the end of the
+    // wait.
     HERRING_SETUP void divide_waits(timeline_data const& of) {
         std::size_t w = 0;
         timeline_span now{};

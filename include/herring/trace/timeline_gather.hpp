@@ -1,4 +1,4 @@
-// herring: the timelines of all ranks on rank 0.
+// herring: the timelines of all ranks, gathered on rank 0.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_TRACE_TIMELINE_GATHER_HPP
 #define HERRING_TRACE_TIMELINE_GATHER_HPP
@@ -18,13 +18,13 @@
 
 namespace HERRING_NAMESPACE {
 
-/// Brings the timelines of all ranks of a reducer to rank 0, and measures the clocks a second time, so that their drift is
-/// corrected. Collective; every rank's trace is a timeline.
+/// Gathers the timelines of all ranks of a reducer on rank 0, and measures the clocks a second time, so that
+/// their drift is corrected. Collective; the trace of every rank is a timeline.
 ///
-/// Shape:   on rank 0 one for each rank, in their order; on the others none.
-/// Cost:    all-gathers of the world's, of at most 256 KiB a rank; on rank 0 all images.
+/// Shape:   on rank 0 one timeline a rank, in the order of ranks; none on other ranks.
+/// Cost:    all-gathers of the world of at most 256 KiB a rank; on rank 0 memory for all images.
 /// Blocks:  as `world::all_gather`.
-/// Errors:  as `world::all_gather`; `bad_state` before the reducer is there, and where the world has servers.
+/// Errors:  as `world::all_gather`; `bad_state` without a reducer, and if the world has servers.
 HERRING_SETUP inline std::vector<timeline_data> gather_timelines(detail::timeline_rings& of) {
     if (of.ranks() == nullptr)
         throw error(errc::bad_state, -1, -1, "gather_timelines",
@@ -41,9 +41,10 @@ HERRING_SETUP inline std::vector<timeline_data> gather_timelines(detail::timelin
     auto const count = static_cast<std::size_t>(ranks.size());
     std::uint64_t const own_size = mine.size();
     std::vector<std::uint64_t> sizes(count);
-    auto const told = ranks.all_gather(std::as_bytes(std::span(&own_size, 1)));
+    auto const gathered = ranks.all_gather(std::as_bytes(std::span(&own_size, 1)));
     for (std::size_t r = 0; r < count; ++r)
-        if (told[r].size() == sizeof own_size) std::memcpy(&sizes[r], told[r].data(), sizeof own_size);
+        if (gathered[r].size() == sizeof own_size)
+            std::memcpy(&sizes[r], gathered[r].data(), sizeof own_size);
     std::uint64_t const most = *std::max_element(sizes.begin(), sizes.end());
     std::vector<std::vector<std::byte>> images(ranks.rank() == 0 ? count : 0);
     for (std::size_t at = 0; at < most; at += piece) {

@@ -1,10 +1,10 @@
-// herring: how a timeline lies in memory, and in the recorder's file: a header, tables, and two rings of records.
+// herring: the image of a timeline, in memory and in the recorder's file: header, tables, two rings.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_TRACE_TIMELINE_IMAGE_HPP
 #define HERRING_TRACE_TIMELINE_IMAGE_HPP
 
+#include "herring/base/bytes.hpp"
 #include "herring/base/config.hpp"
-#include "herring/base/round_up.hpp"
 #include "herring/machine/ticks.hpp"
 #include "herring/trace/trace.hpp"
 
@@ -14,12 +14,12 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// One event, as it is written: four words.
+/// One event as it is stored: four words of 64 bits.
 struct timeline_entry {
     std::uint64_t ticks;
     std::uint32_t index;     ///< tensor or bucket
     std::uint32_t execution; ///< modulo 2^32
-    std::uint32_t bytes;     ///< 4 GiB − 1: that, or more
+    std::uint32_t bytes;     ///< 4 GiB − 1: that or more
     std::uint32_t message;
     std::int32_t peer;
     std::uint8_t event; ///< a trace_event
@@ -27,22 +27,23 @@ struct timeline_entry {
 };
 static_assert(sizeof(timeline_entry) == 32 && std::is_trivially_copyable_v<timeline_entry>);
 
-/// This rank's clock against rank 0's, when it was measured: theirs = ours + offset, within the bound.
+/// One measurement of this rank's clock against rank 0's: rank 0's = this rank's + offset, within the bound.
 struct clock_fix {
     std::int64_t at_ns;     ///< on this rank's clock
-    std::int64_t offset_ns; ///< of rank 0's clock
+    std::int64_t offset_ns; ///< rank 0's clock − this rank's
     std::int64_t bound_ns;  ///< −1: not measured
 };
 
-/// One of the two rings: records 0 to head − 1 were written, record i into slot i mod slots.
+/// State of one of the two rings: records 0 to head − 1 were written, record i into slot i mod slots.
 struct timeline_ring_place {
-    std::uint64_t head;  ///< written by the ring's one thread, behind the record
-    std::uint64_t slots; ///< a power of two, or, of a copy, the number of records
+    std::uint64_t head;  ///< stored by the ring's only writer, after the record
+    std::uint64_t slots; ///< a power of two; in a copy the number of records
 
-    /// Records that are here.
+    /// Returns the number of records in the ring.
     constexpr std::uint64_t kept() const noexcept { return head < slots ? head : slots; }
-    /// How many of them, the oldest, a reader may not have, who read them before `now` records were written: those that newer ones
-    /// replaced, and the one that may be half of the next.
+    /// Returns how many of the oldest records a reader must drop when `now` records were written by the end
+    /// of its reading: those that newer records replaced, and the one that the next record may have half
+    /// replaced.
     constexpr std::uint64_t overwritten(std::uint64_t now) const noexcept {
         if (now < head) now = head;
         if (now < slots || slots == 0) return 0;
@@ -51,10 +52,10 @@ struct timeline_ring_place {
     }
 };
 
-/// The front of the image. All numbers as this machine has them; `order` tells another byte order.
+/// The front of the image. Numbers in the byte order of the machine that wrote it, which `order` tells.
 ///
-/// Behind it: node of each rank (int32), bytes of each bucket (uint64), names of tensors (each ended by 0), padding to 64 bytes,
-/// and the records of both rings.
+/// Shape:   followed by bytes of each bucket (uint64), node of each rank (int32), names of tensors (each
+///          ended by 0), padding to 64 bytes, and the records of both rings.
 struct timeline_header {
     static constexpr char expected_magic[8] = {'H', 'R', 'G', 'T', 'I', 'M', 'E', '\n'};
     static constexpr std::uint32_t expected_order = 0x01020304;
@@ -78,27 +79,26 @@ struct timeline_header {
     std::uint32_t names_bytes;
     std::uint32_t uses_tsc;
     state now;
-    std::uint32_t
-        process_space; ///< in which `pid` counts: equal for processes of one PID namespace; 0: not known
-    tick_anchor first, second; ///< before and after set-up
-    tick_anchor last[2];       ///< in turn: a torn one is the one that counts not
-    std::uint64_t lasts;       ///< how many were written
-    clock_fix fixes[2];        ///< at construction, and when the copy was made
+    std::uint32_t process_space; ///< the PID namespace of `pid`; 0: not known
+    tick_anchor first, second;   ///< before and after set-up
+    tick_anchor last[2];         ///< written in turn: a torn one is never the valid one
+    std::uint64_t lasts;         ///< number of writes to `last`
+    clock_fix fixes[2];          ///< at construction, and at gathering
     timeline_ring_place rings[2];
-    std::uint64_t settled; ///< a copy: nobody writes
+    std::uint64_t settled; ///< not 0: a copy, which no thread writes
 };
 static_assert(std::is_trivially_copyable_v<timeline_header>);
 
-/// Which of the rings an event goes to: each is written by one thread, also under progress::thread.
+/// True if the event goes to the engine's ring: under progress::thread, too, each ring has one writer.
 constexpr bool is_of_engine(trace_event event) noexcept {
     return event == trace_event::bucket_reduced || event > trace_event::wait_end;
 }
 
-/// Where the parts of an image lie, in bytes.
+/// Offsets of the parts of an image, in bytes.
 struct timeline_places {
     std::size_t nodes, buckets, names, rings[2], end;
 
-    /// Counts are those of a header, or checked: at most 2^32 each.
+    /// Requires counts of an own header, or checked ones: at most 2^32 each.
     static constexpr timeline_places of(timeline_header const& h) noexcept {
         timeline_places p{};
         p.buckets = round_up(sizeof(timeline_header), 8);

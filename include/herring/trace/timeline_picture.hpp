@@ -1,4 +1,4 @@
-// herring: timelines of all ranks as tracks of slices that do not overlap, on one clock: what perfetto.hpp writes.
+// herring: the picture that perfetto.hpp writes: tracks of slices of all ranks, on one clock.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_TRACE_TIMELINE_PICTURE_HPP
 #define HERRING_TRACE_TIMELINE_PICTURE_HPP
@@ -22,25 +22,27 @@ namespace HERRING_NAMESPACE::detail {
 
 /// A slice of a track, or an instant: begin == end.
 struct picture_slice {
-    std::int64_t begin_ns = 0, end_ns = 0; ///< since the picture begins
+    std::int64_t begin_ns = 0, end_ns = 0; ///< since the begin of the picture
     std::string name{};
-    std::int64_t bytes = -1, peer = -1, execution = -1; ///< −1: it has none
-    std::uint64_t flow_out = 0, flow_in = 0;            ///< of a message: the same at both ends; 0: none
+    std::int64_t bytes = -1, peer = -1, execution = -1; ///< −1: none
+    std::uint64_t flow_out = 0, flow_in = 0;            ///< of a message: equal at both ends; 0: none
 };
 
-/// Slices in the order of their begins; each is within the one before, or behind it.
+/// A track of slices in the order of their begins; each is nested in the previous one or lies behind it.
 struct picture_track {
     std::string name{};
     std::vector<picture_slice> slices{};
 };
 
-/// One rank.
+/// The tracks of one rank.
 struct picture_process {
     int rank = 0;
     std::string name{};
     std::vector<picture_track> tracks{};
 };
 
+/// The timelines of all ranks as tracks of slices.
+///
 /// Cost:    O(records · log records); allocates.
 class timeline_picture {
   public:
@@ -79,14 +81,14 @@ class timeline_picture {
     }
 
     picture_slice slice(timeline_data const& of, timeline_span const& when, std::string name) const {
-        // Of one rank the order stays: a slice that has a length keeps it.
+        // The order of a rank's times stays, so a slice that has a length keeps one.
         return {of.common_ns(when.begin) - begin_, of.common_ns(when.end) - begin_, std::move(name)};
     }
     static std::string name_of(char const* what, std::uint32_t bucket) {
         return bucket == no_bucket ? std::string("call") : text({what, " ", bucket});
     }
 
-    // What the caller does: tensors that become ready until `wait()`, waits, and in them for whom.
+    // The track of the caller: tensors that become ready until `wait()`, waits, and the ranks waited for.
     HERRING_SETUP picture_track step_track(timeline_data const& of, timeline_flights const& found,
                                            std::int64_t last) const {
         picture_track t{"step", {}};

@@ -1,15 +1,15 @@
-// herring: numbers from a timeline: exposed communication, skew, overlap, gaps, stalls; as values, text and JSON.
+// herring: numbers of a timeline: exposed communication, skew, overlap, gaps, stalls; as text and JSON too.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_TRACE_TIMELINE_REPORT_HPP
 #define HERRING_TRACE_TIMELINE_REPORT_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/base/number_text.hpp"
 #include "herring/base/text.hpp"
 #include "herring/trace/timeline_data.hpp"
 #include "herring/trace/timeline_flights.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <cstdarg>
 #include <cstddef>
@@ -19,13 +19,32 @@
 #include <string>
 #include <vector>
 
+namespace HERRING_NAMESPACE::detail {
+
+// Not printf, which writes a decimal comma in some locales.
+
+/// Returns the shortest text that reads back as `value`; "0" if it is not finite.
+HERRING_SETUP inline std::string number_text(double value) {
+    char room[32]; // at most 24 are used
+    return {room, std::to_chars(room, room + sizeof room, std::isfinite(value) ? value : 0.0).ptr};
+}
+/// The same with at most `digits` ≤ 17 digits.
+HERRING_SETUP inline std::string number_text(double value, int digits) {
+    char room[32];
+    return {room, std::to_chars(room, room + sizeof room, std::isfinite(value) ? value : 0.0,
+                                std::chars_format::general, digits)
+                      .ptr};
+}
+
+} // namespace HERRING_NAMESPACE::detail
+
 namespace HERRING_NAMESPACE {
 
-/// Mean, median and so on of times in nanoseconds.
+/// Statistics of times in nanoseconds.
 struct timeline_times {
     std::size_t count = 0;
     double total = 0, mean = 0, median = 0, least = 0, most = 0;
-    double variation = 0; ///< standard deviation ÷ mean: 0 is a clock's regularity, 1 chance's
+    double variation = 0; ///< standard deviation ÷ mean: 0: regular, 1: as if at random
 
     HERRING_SETUP static timeline_times of(std::vector<double> all) {
         timeline_times t;
@@ -44,48 +63,48 @@ struct timeline_times {
     }
 };
 
-/// What one rank's timeline says in numbers. docs/timeline.md has the formulas, with these names.
+/// The numbers of one rank's timeline; docs/timeline.md has the formulas, with these names.
 ///
-/// A flight is one bucket from its submission (s) to its result (r); a wait is one `wait()` from its begin (b) to its end (e). Only
-/// what has both ends in the ring counts.
+/// A flight is one bucket from its submission (s) to its result (r); a wait is one `wait()` from its begin
+/// (b) to its end (e). Only those with both ends in the ring count.
 struct timeline_report {
     struct of_bucket {
         std::uint32_t bucket = 0;
         std::uint64_t bytes = 0;
         timeline_times in_flight{};  ///< r − s
-        double exposed_ns = 0;       ///< of all steps together
-        double bytes_per_second = 0; ///< busbw of one flight, in the mean
+        double exposed_ns = 0;       ///< total of all steps
+        double bytes_per_second = 0; ///< mean busbw of a flight
     };
     struct of_rank {
         int rank = 0;
-        /// Arrival of its last part of a flight, behind the median of all ranks; own: submission. The way here is in it: who is
-        /// slow, `timeline_stragglers` says.
+        /// Arrival of the rank's last part of a flight − median of all ranks; for this rank its submission.
+        /// Arrivals contain the transfer: `timeline_stragglers` finds the rank that is slow.
         timeline_times lateness{};
-        double waited_ns = 0;   ///< within waits, while it was who was waited for
-        std::size_t stalls = 0; ///< parts to it that could leave, and had no credit
-        double stalled_ns = 0;  ///< until they left
+        double waited_ns = 0;   ///< time in waits for this rank
+        std::size_t stalls = 0; ///< parts to this rank that were ready but had no credit
+        double stalled_ns = 0;  ///< time until these parts left
     };
 
     int rank = 0, ranks = 1;
     std::size_t records = 0;
     std::uint64_t lost = 0, damaged = 0, backwards = 0;
     bool uses_tsc = false, clock_jumped = false, aligned = false, drift_corrected = false;
-    std::int64_t offset_ns = 0, bound_ns = -1; ///< of rank 0's clock
+    std::int64_t offset_ns = 0, bound_ns = -1; ///< rank 0's clock against this rank's
 
-    timeline_times step{};    ///< from the end of one wait to that of the next
-    timeline_times exposed{}; ///< e − b: a step's communication that nothing hides
+    timeline_times step{};    ///< from the end of a wait to the end of the next one
+    timeline_times exposed{}; ///< e − b: communication of a step that nothing hides
     double in_flight_ns = 0;  ///< time with at least one flight: the length of the union of all (s, r)
-    double hidden = 0;        ///< share of it outside of waits
-    timeline_times skew{};    ///< of a flight: last arrival − median arrival
+    double hidden = 0;        ///< share of in_flight_ns outside of waits
+    timeline_times skew{};    ///< last arrival − median arrival of a flight
     double absorbed = 0;   ///< share of the skew that no wait shows: 1 − Σ min(exposed, skew) ÷ Σ skew
     timeline_times gaps{}; ///< between flights, while nothing is in flight
     timeline_times longest_gap{};       ///< the longest of each step
-    timeline_times longest_gap_begin{}; ///< when it begins, after the begin of its step
-    timeline_times fold{};              ///< one chunk
+    timeline_times longest_gap_begin{}; ///< its begin − begin of its step
+    timeline_times fold{};              ///< of one chunk
     double bus_bytes_per_second = 0;    ///< Σ bytes · 2(n−1)/n ÷ in_flight_ns
     std::vector<of_bucket> buckets{};
     std::vector<of_rank> by_rank{};
-    std::size_t outside = 0; ///< pieces of calls on buffers, which are no buckets; they count nowhere above
+    std::size_t outside = 0; ///< pieces of calls on buffers, which are no buckets and count nowhere above
 
     timeline_report() = default;
     HERRING_SETUP explicit timeline_report(timeline_data const& of) {
@@ -98,7 +117,7 @@ struct timeline_report {
         fold = timeline_times::of(found.folds);
     }
 
-    /// For people: some 20 lines.
+    /// Returns the report as some 20 lines of text.
     HERRING_SETUP std::string text() const {
         std::string out;
         line(out, "rank %d of %d: %zu records, times by %s", rank, ranks, records,
@@ -148,7 +167,7 @@ struct timeline_report {
         return out;
     }
 
-    /// One object; times in nanoseconds.
+    /// Returns the report as one JSON object; times in nanoseconds.
     HERRING_SETUP std::string json() const {
         std::string out = "{";
         field(out, "rank", rank);
@@ -234,7 +253,7 @@ struct timeline_report {
         field(out, "variation", t.variation);
         close(out, "},");
     }
-    // In place of the last comma, if there is one.
+    // Appends `with` in place of a last comma.
     HERRING_SETUP static void close(std::string& out, char const* with) {
         if (out.back() == ',') out.pop_back();
         out += with;
@@ -268,7 +287,7 @@ struct timeline_report {
             for (detail::timeline_span const& w : found.waits) in_waits += busy.shared_with(w);
         }
         hidden = in_flight_ns > 0 ? 1 - in_waits / in_flight_ns : 0;
-        // A gap is of the step that it begins in.
+        // A gap belongs to the step in which it begins.
         for (std::size_t i = 1, w = 0; i < found.busy.size(); ++i) {
             detail::timeline_span const gap{found.busy[i - 1].end, found.busy[i].begin};
             all_gaps.push_back(gap.length());
@@ -295,7 +314,7 @@ struct timeline_report {
         double const on_bus = ranks > 1 ? 2.0 * (ranks - 1) / ranks : 1.0;
         std::map<std::uint32_t, std::vector<detail::timeline_flight const*>> sorted;
         double moved = 0;
-        for (detail::timeline_flight const& f : found.flights) // none of what a node combined by itself
+        for (detail::timeline_flight const& f : found.flights) // not those that a node combined by itself
             if (f.bytes > 0) sorted[f.bucket].push_back(&f);
         for (auto const& [number, flights] : sorted) {
             of_bucket b;
@@ -339,14 +358,15 @@ struct timeline_report {
         }
         absorbed = all_skew > 0 ? hidden_skew / all_skew : 0;
         skew = timeline_times::of(std::move(skews));
-        for (auto& [who, times] : late) found_ranks[who].lateness = timeline_times::of(std::move(times));
-        for (auto const& [who, ns] : found.waited) found_ranks[who].waited_ns = ns;
-        for (auto const& [who, stall] : found.stalls) {
-            found_ranks[who].stalls = stall.count;
-            found_ranks[who].stalled_ns = stall.ns;
+        for (auto& [number, times] : late)
+            found_ranks[number].lateness = timeline_times::of(std::move(times));
+        for (auto const& [number, ns] : found.waited) found_ranks[number].waited_ns = ns;
+        for (auto const& [number, stall] : found.stalls) {
+            found_ranks[number].stalls = stall.count;
+            found_ranks[number].stalled_ns = stall.ns;
         }
-        for (auto& [who, r] : found_ranks) {
-            r.rank = who;
+        for (auto& [number, r] : found_ranks) {
+            r.rank = number;
             by_rank.push_back(std::move(r));
         }
     }

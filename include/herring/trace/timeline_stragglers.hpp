@@ -1,4 +1,4 @@
-// herring: which rank is behind the others, from the timelines of all ranks on one clock: nobody where nobody is.
+// herring: the ranks that submit late, if any, by the timelines of all ranks on one clock.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_TRACE_TIMELINE_STRAGGLERS_HPP
 #define HERRING_TRACE_TIMELINE_STRAGGLERS_HPP
@@ -21,9 +21,9 @@
 
 namespace HERRING_NAMESPACE {
 
-/// Compares when ranks submit the same bucket, on rank 0's clock: what no network and no sum is in.
+/// Compares when ranks submit the same bucket, on rank 0's clock; neither network nor sums affect that time.
 ///
-///     auto const all = herring::gather_timelines(reduce.trace()); // on rank 0, others get none
+///     auto const all = herring::gather_timelines(reduce.trace()); // empty but on rank 0
 ///     if (!all.empty()) std::puts(herring::timeline_stragglers(all).text().c_str());
 ///
 /// Cost:    O(records · log records); allocates.
@@ -31,13 +31,12 @@ class timeline_stragglers {
   public:
     struct of_rank {
         int rank = 0;
-        timeline_times
-            lateness{};       ///< submission − median of all ranks' (of an even number the lower one), ns
-        std::size_t last = 0; ///< buckets that it submitted last
+        timeline_times lateness{}; ///< ns: submission − (lower) median of all ranks' submissions
+        std::size_t last = 0;      ///< buckets that this rank submitted last
         bool is_slow = false;
     };
 
-    /// Timelines of one reducer. Only buckets that every one of them has count.
+    /// Takes the timelines of one reducer. Only buckets that all timelines have count.
     HERRING_SETUP explicit timeline_stragglers(std::span<timeline_data const> all) {
         std::map<std::uint32_t, std::vector<std::int64_t>> submissions;
         for (timeline_data const& of : all) {
@@ -68,10 +67,10 @@ class timeline_stragglers {
     }
 
     std::vector<of_rank> const& by_rank() const noexcept { return by_rank_; }
-    /// Buckets that were compared.
+    /// Returns the number of compared buckets.
     std::size_t buckets() const noexcept { return buckets_; }
 
-    /// For people: who is slow, and a line a rank.
+    /// Returns the slow ranks, and a line for each rank, as text.
     HERRING_SETUP std::string text() const {
         std::string out;
         if (buckets_ == 0) return "no bucket was submitted by all ranks\n";
@@ -91,8 +90,9 @@ class timeline_stragglers {
     }
 
   private:
-    // Last in three of four buckets, and by more than clocks may be off and than the others spread: whoever is last of equals is so
-    // in one of n buckets, and by what a scheduler takes.
+    // A rank is slow if it is last in more than three of four buckets, by more than the error of the clocks
+    // and the spread of the others. Among equal ranks each is last in one of n buckets, by the delay of a
+    // scheduler.
     HERRING_SETUP void find_slow() {
         if (!aligned_ || buckets_ < 4 || by_rank_.size() < 2) return;
         for (of_rank& r : by_rank_) {
@@ -113,7 +113,7 @@ class timeline_stragglers {
         to += line;
     }
 
-    static constexpr double least_ns = 200'000; // what a busy core's scheduler makes of equals
+    static constexpr double least_ns = 200'000; // the delay of a busy core's scheduler among equal ranks
 
     std::vector<of_rank> by_rank_;
     std::size_t buckets_ = 0;

@@ -1,4 +1,4 @@
-// herring: what a trace policy is: a call at every event of a step, and, where it asks for them, of the engine.
+// herring: trace policies: called at every event of a step and, on request, of the engine. The policy `off`.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_TRACE_TRACE_HPP
 #define HERRING_TRACE_TRACE_HPP
@@ -18,32 +18,32 @@ namespace HERRING_NAMESPACE {
 
 /// The index of `bucket_reduced` for (a piece of) an `all_reduce`, which is no bucket of the plan.
 inline constexpr std::uint32_t no_bucket = 0xffffffff;
-/// The execution of a message that is here before it is known which one it belongs to.
+/// The execution of a message that arrives before its execution is known.
 inline constexpr std::uint32_t no_execution = 0xffffffff;
 
-/// What happened. The index that comes with it is given in brackets.
+/// The events. The index that comes with each is given in brackets.
 enum class trace_event : std::uint8_t {
-    tensor_ready, ///< ready(i) was called [tensor]
-    bucket_submitted, ///< all tensors of a bucket are ready, and copied in where that is due: it may leave [bucket]
-    bucket_reduced, ///< the result of a bucket lies in this rank's memory [bucket, or no_bucket]
-    wait_begin,     ///< wait() was called: communication is exposed from here on [0]
-    wait_end,       ///< wait() is about to return [0]
+    tensor_ready,     ///< ready(i) was called [tensor]
+    bucket_submitted, ///< a bucket may leave: its tensors are ready and, where needed, copied in [bucket]
+    bucket_reduced,   ///< the result of a bucket lies in this rank's memory [bucket, or no_bucket]
+    wait_begin,       ///< wait() was called: communication is exposed from here on [0]
+    wait_end,         ///< wait() is about to return [0]
 
     // Only for policies with `facts.details`.
-    part_sent, ///< this node's part of a chunk is given to the transport, perhaps not for the last time [bucket]
-    part_arrived,   ///< another node's part of a chunk is here [bucket]
-    fold_begin,     ///< this rank begins to combine a chunk [bucket]
-    fold_end,       ///< it has combined it [bucket]
-    result_sent,    ///< the result of a chunk is given to the transport, the same [bucket]
-    result_arrived, ///< the result of a chunk is here [bucket]
-    credit_stall, ///< a part could leave, and the peer has not answered as many as may be in flight [bucket]
-    waits_for,    ///< with nothing to do, this rank found that it waits for another rank than before [bucket]
+    part_sent,    ///< this node's part of a chunk is given to the transport; may come more than once [bucket]
+    part_arrived, ///< another node's part of a chunk has arrived [bucket]
+    fold_begin,   ///< this rank begins to combine a chunk [bucket]
+    fold_end,     ///< this rank has combined the chunk [bucket]
+    result_sent,  ///< the result of a chunk is given to the transport; may come more than once [bucket]
+    result_arrived, ///< the result of a chunk has arrived [bucket]
+    credit_stall,   ///< a part is ready to leave, but as many as may be in flight are unanswered [bucket]
+    waits_for,      ///< this rank, with nothing to do, waits for another rank than before [bucket]
 
-    // Of tensors on devices that pass the host.
+    // Tensors on devices whose buckets pass the host.
     to_host_begin,   ///< the copy of a bucket to the host is enqueued on the device [bucket]
-    to_host_end,     ///< the host found that it is done [bucket]
-    to_device_begin, ///< the copy of its result to the device is enqueued [bucket]
-    to_device_end, ///< the host found that it is done, perhaps in a later step [no_bucket; the execution names it]
+    to_host_end,     ///< the host found the copy done [bucket]
+    to_device_begin, ///< the copy of a result to the device is enqueued [bucket]
+    to_device_end,   ///< the host found the copy done, perhaps in a later step [no_bucket; see the execution]
 };
 inline constexpr int trace_event_count = static_cast<int>(trace_event::to_device_end) + 1;
 
@@ -58,37 +58,40 @@ constexpr char const* to_string(trace_event event) noexcept {
     return static_cast<int>(event) < trace_event_count ? names[static_cast<int>(event)] : "unknown";
 }
 
-/// What a policy with `facts.details` is told of an event. What an event does not have is as here.
+/// Details of an event, for a policy with `facts.details`. Members that an event does not have keep these
+/// defaults.
 struct trace_details {
     std::uint32_t index = no_bucket; ///< tensor or bucket
-    int peer =
-        -1; ///< rank that a message goes to or comes from, or that is waited for; wait_end: for the longest time
-    std::uint64_t execution =
-        0; ///< which of this rank's, counted from 0; wait_*: behind the last one of the step; or no_execution
-    std::uint64_t bytes =
-        0; ///< of the message, the chunk or the bucket; of a bucket that a node combines by itself, while others do too: 0
-    std::uint32_t message =
-        0; ///< the same at both ends: its kind, and its number among the pair's of that kind
+    /// Rank that a message goes to or comes from, or that is waited for; wait_end: for the longest time.
+    int peer = -1;
+    /// Number of the execution on this rank, from 0, or no_execution; wait_*: behind the last of the step.
+    std::uint64_t execution = 0;
+    /// Bytes of the message, the chunk or the bucket; 0 for a bucket that every node combines by itself.
+    std::uint64_t bytes = 0;
+    /// The same at both ends of a message: its kind, and its number among those of the pair and kind.
+    std::uint32_t message = 0;
 };
 
-/// What a trace policy takes, as `static constexpr trace_facts facts{...};`. A policy without `facts` takes neither.
+/// Facts of a trace policy, as `static constexpr trace_facts facts{...};`. Without `facts` both are false.
 struct trace_facts {
-    /// Every event comes by `record(event, details)`, and none by `operator()`.
+    /// Every event comes by `record(event, details)`, none by `operator()`.
     bool details = false;
     /// `attach(context)` is called once, before the first event.
     bool attaches = false;
 };
 
-/// What `attach` is told, during the construction of a reducer, on every rank whose policy asks for it.
+/// The argument of `attach`, which is called during the construction of a reducer on every rank whose policy
+/// has it.
 ///
-/// Lifetime: `ranks`, longer than the policy; the rest until `attach` returns.
+/// Lifetime: `ranks` outlives the policy; the rest is valid until `attach` returns.
 struct trace_context {
     world& ranks;
     layout const& tensors;
     std::span<std::uint64_t const> bucket_bytes; ///< bucket → bytes
     std::uint64_t digest;                        ///< of the plan; the same on all ranks
     std::uint64_t reducer;                       ///< 1 for the world's first; the same on all ranks
-    bool all_attach; ///< every rank has such a policy: `attach` may use the world's collectives, alike on all
+    /// Every rank has such a policy: `attach` may use collectives of the world, alike on all ranks.
+    bool all_attach;
 };
 
 template <class Policy>
@@ -106,7 +109,7 @@ template <class Policy>
 concept trace_default_made = std::is_nothrow_default_constructible_v<Policy>;
 
 namespace detail {
-/// Whether events come by `record`; whether `attach` is called.
+/// True if events come by `record`; true if `attach` is called.
 template <class Policy> inline constexpr bool traces_details = requires {
     requires std::is_same_v<decltype(Policy::facts), trace_facts const>;
     requires std::bool_constant<Policy::facts.details>::value;
@@ -127,25 +130,27 @@ concept trace_has_attach = requires(Policy& policy, trace_context const& context
     policy.attach(context);
 };
 
-// What nothing would call: a member whose fact was forgotten, facts of another type, or a fact beside `facts`.
+// Finds members that nothing would call: without their fact, with facts of another type, or with a fact
+// outside `facts`.
 template <class Policy>
 concept trace_facts_stated = states_facts<Policy, trace_facts> || !(
     requires { Policy::facts; } || requires { &Policy::record; } || requires { &Policy::attach; } ||
     requires { Policy::details; } || requires { Policy::attaches; });
 
-// What the facts promise is there, and what is there is promised.
+// Each function that the facts promise exists, and each existing one is promised.
 template <class Policy>
 concept trace_facts_kept = (detail::traces_details<Policy> ==
                             trace_records<Policy>)&&(detail::trace_attaches<Policy> ==
                                                      trace_has_attach<Policy>);
 
-/// What is called at every event: `policy(event, index)`; with `facts.details`, `policy.record(event, details)` in its place.
+/// A trace policy: called at every event as `policy(event, index)`, or with `facts.details` as
+/// `policy.record(event, details)`.
 ///
-/// A value held by the reducer and reached by `reduce.trace()`. It reads the clock itself, if it wants times.
-/// Threads: under progress::caller all events come from the caller's thread. Under progress::thread `tensor_ready`,
-///          `bucket_submitted`, `wait_begin` and `wait_end` come from the caller's thread and all others from the reducer's
-///          own, perhaps at the same time: state that they share needs atomics. When `wait` has returned, the caller's
-///          thread sees all that its step's events did.
+/// A value of the reducer, returned by `reduce.trace()`. It reads a clock itself if it needs times.
+/// Threads: under progress::caller all events come from the caller's thread. Under progress::thread
+///          `tensor_ready`, `bucket_submitted`, `wait_begin` and `wait_end` come from the caller's thread and
+///          all others from the reducer's thread, perhaps at the same time: shared state needs atomics. When
+///          `wait` has returned, the caller's thread sees all effects of the events of its step.
 template <class Policy>
 concept trace_policy = std::same_as<typename Policy::axis, axes::trace> && trace_facts_stated<Policy> &&
                        (detail::traces_details<Policy> ||
@@ -180,5 +185,19 @@ template <class Policy> struct check<axes::trace, Policy> {
 };
 
 } // namespace HERRING_NAMESPACE
+
+namespace HERRING_NAMESPACE::trace {
+
+/// Records nothing: an empty type whose calls compile to nothing.
+struct off {
+    using axis = axes::trace;
+    static constexpr char const* name = "off";
+
+    constexpr void operator()(trace_event, std::uint32_t) const noexcept {}
+};
+static_assert(trace_policy<off>);
+static_assert(std::is_empty_v<off>);
+
+} // namespace HERRING_NAMESPACE::trace
 
 #endif // HERRING_TRACE_TRACE_HPP

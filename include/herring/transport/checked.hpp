@@ -3,10 +3,10 @@
 #ifndef HERRING_TRANSPORT_CHECKED_HPP
 #define HERRING_TRANSPORT_CHECKED_HPP
 
+#include "herring/base/bytes.hpp"
 #include "herring/base/config.hpp"
 #include "herring/base/crc32c.hpp"
 #include "herring/base/fixed_array.hpp"
-#include "herring/base/little_endian.hpp"
 #include "herring/policy/names.hpp"
 #include "herring/transport/decorated.hpp"
 #include "herring/transport/received_counters.hpp"

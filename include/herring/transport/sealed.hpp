@@ -3,9 +3,9 @@
 #ifndef HERRING_TRANSPORT_SEALED_HPP
 #define HERRING_TRANSPORT_SEALED_HPP
 
+#include "herring/base/bytes.hpp"
 #include "herring/base/config.hpp"
 #include "herring/base/fixed_array.hpp"
-#include "herring/base/units.hpp"
 #include "herring/policy/names.hpp"
 #include "herring/transport/decorated.hpp"
 #include "herring/transport/sealed/channel.hpp"

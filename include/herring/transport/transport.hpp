@@ -4,9 +4,9 @@
 #define HERRING_TRANSPORT_TRANSPORT_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/base/ids.hpp"
 #include "herring/control/world.hpp"
-#include "herring/model/exchange_tuning.hpp"
+#include "herring/model/roles.hpp"
+#include "herring/model/tunings.hpp"
 #include "herring/policy/policy.hpp"
 #include "herring/transport/envelope.hpp"
 

@@ -1,5 +1,5 @@
-// herring: tests of base/append_buffer.hpp. SPDX-License-Identifier: Apache-2.0
-#include <herring/base/append_buffer.hpp>
+// herring: tests of base/fixed_array.hpp. SPDX-License-Identifier: Apache-2.0
+#include <herring/base/fixed_array.hpp>
 
 #include <doctest/doctest.h>
 

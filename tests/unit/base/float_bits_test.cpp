@@ -1,6 +1,6 @@
-// herring: tests of base/float_bits.hpp: every 16-bit value against arithmetic, and ties.
+// herring: tests of model/element.hpp: every 16-bit value against arithmetic, and ties.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/base/float_bits.hpp"
+#include "herring/model/element.hpp"
 
 #include "doctest/doctest.h"
 

@@ -1,6 +1,6 @@
-// herring: tests of base/ids.hpp.
+// herring: tests of model/roles.hpp.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/base/ids.hpp"
+#include "herring/model/roles.hpp"
 
 #include "doctest/doctest.h"
 

@@ -1,6 +1,6 @@
-// herring: tests of base/round_up.hpp.
+// herring: tests of base/bytes.hpp.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/base/round_up.hpp"
+#include "herring/base/bytes.hpp"
 
 #include "doctest/doctest.h"
 

@@ -1,6 +1,6 @@
-// herring: tests of crypto/hkdf.hpp: the values of RFC 5869, and of Project Wycheproof.
+// herring: tests of crypto/sha256.hpp: the values of RFC 5869, and of Project Wycheproof.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/crypto/hkdf.hpp"
+#include "herring/crypto/sha256.hpp"
 
 #include "doctest/doctest.h"
 #include "unit/crypto/hex.hpp"

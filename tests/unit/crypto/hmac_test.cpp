@@ -1,6 +1,6 @@
-// herring: tests of crypto/hmac.hpp: the values of RFC 4231, and of Project Wycheproof.
+// herring: tests of crypto/sha256.hpp: the values of RFC 4231, and of Project Wycheproof.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/crypto/hmac.hpp"
+#include "herring/crypto/sha256.hpp"
 
 #include "doctest/doctest.h"
 #include "herring/crypto/secret_key.hpp"

@@ -1,16 +1,15 @@
-// herring: tests of crypto/key_place.hpp: wiped after use, and not in core dumps.
+// herring: tests of crypto/secret_key.hpp: wiped after use, and not in core dumps.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/crypto/key_place.hpp"
+#include "herring/crypto/secret_key.hpp"
 
 #include "doctest/doctest.h"
 #include "sanitizers.hpp"
 #include "unit/crypto/hex.hpp"
 #include "unit/crypto/memory_of_process.hpp"
 
-#include "herring/crypto/hmac.hpp"
 #include "herring/crypto/random.hpp"
 #include "herring/crypto/secret.hpp"
-#include "herring/crypto/secret_key.hpp"
+#include "herring/crypto/sha256.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,7 +1,5 @@
 // herring: what crypto/ computes beside what libcrypto computes, on random inputs. Only where OpenSSL is installed.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/crypto/hkdf.hpp"
-#include "herring/crypto/hmac.hpp"
 #include "herring/crypto/secret_key.hpp"
 #include "herring/crypto/sha256.hpp"
 

@@ -5,7 +5,7 @@
 #include "doctest/doctest.h"
 #include "unit/crypto/hex.hpp"
 
-#include "herring/crypto/hkdf.hpp"
+#include "herring/crypto/sha256.hpp"
 #include "herring/error.hpp"
 
 #include <cstring>

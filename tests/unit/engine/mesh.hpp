@@ -14,7 +14,7 @@
 #include "herring/placement/colocated.hpp"
 #include "herring/plan/owned.hpp"
 #include "herring/sharding/balanced.hpp"
-#include "herring/trace/off.hpp"
+#include "herring/trace/trace.hpp"
 #include "herring/update/sum.hpp"
 
 #include "doctest/doctest.h"

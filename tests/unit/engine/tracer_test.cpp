@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "herring/engine/tracer.hpp"
 
-#include "herring/trace/off.hpp"
+#include "herring/trace/trace.hpp"
 
 #include "doctest/doctest.h"
 

@@ -1,6 +1,6 @@
-// herring: tests of gaps/forecast.hpp: gaps that come like a clock are used to their end, others as far as the shortest of late.
+// herring: tests of gaps/worker.hpp: gaps that come like a clock are used to their end, others as far as the shortest of late.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/gaps/forecast.hpp"
+#include "herring/gaps/worker.hpp"
 
 #include "doctest/doctest.h"
 

@@ -1,6 +1,6 @@
-// herring: tests of gaps/report.hpp.
+// herring: tests of gaps/worker.hpp.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/gaps/report.hpp"
+#include "herring/gaps/worker.hpp"
 
 #include "doctest/doctest.h"
 

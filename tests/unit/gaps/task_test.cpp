@@ -1,6 +1,6 @@
-// herring: tests of gaps/task.hpp: what is a task, and what is not.
+// herring: tests of gaps/worker.hpp: what is a task, and what is not.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/gaps/task.hpp"
+#include "herring/gaps/worker.hpp"
 
 #include "doctest/doctest.h"
 

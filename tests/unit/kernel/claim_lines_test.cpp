@@ -1,6 +1,6 @@
 // herring: lines that are claimed keep their bytes, and none behind them is touched.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/kernel/claim_lines.hpp"
+#include "herring/kernel/copies.hpp"
 
 #include "doctest/doctest.h"
 

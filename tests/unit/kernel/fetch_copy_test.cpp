@@ -1,6 +1,6 @@
 // herring: what is fetched is a copy, and what is left in its place is what comes next, at any size and alignment.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/kernel/fetch_copy.hpp"
+#include "herring/kernel/copies.hpp"
 
 #include "doctest/doctest.h"
 

@@ -1,6 +1,6 @@
-// herring: tests of kernel/squares.hpp: the value, its one order of additions, and every length.
+// herring: tests of kernel/optimise.hpp: the value, its one order of additions, and every length.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/kernel/squares.hpp"
+#include "herring/kernel/optimise.hpp"
 
 #include "doctest/doctest.h"
 

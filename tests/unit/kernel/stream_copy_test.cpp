@@ -1,6 +1,6 @@
 // herring: the copy past the caches is a copy, at any size and alignment, and writes nothing else.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/kernel/stream_copy.hpp"
+#include "herring/kernel/copies.hpp"
 
 #include "doctest/doctest.h"
 

@@ -1,6 +1,6 @@
-// herring: tests of machine/blocked_threads.hpp: all threads of the process, or not; a forked child begins anew.
+// herring: tests of machine/threads.hpp: all threads of the process, or not; a forked child begins anew.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/machine/blocked_threads.hpp"
+#include "herring/machine/threads.hpp"
 
 #include "doctest/doctest.h"
 #include "sanitizers.hpp"

@@ -1,6 +1,6 @@
-// herring: tests of machine/file_size_limit.hpp.
+// herring: tests of machine/files.hpp.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/machine/file_size_limit.hpp"
+#include "herring/machine/files.hpp"
 
 #include "doctest/doctest.h"
 

@@ -1,10 +1,8 @@
-// herring: tests of machine/sleep.hpp and machine/timespec.hpp.
+// herring: tests of machine/time.hpp: spans as system calls take them, and a sleep.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/machine/sleep.hpp"
+#include "herring/machine/time.hpp"
 
 #include "doctest/doctest.h"
-
-#include "herring/machine/timespec.hpp"
 
 #include <atomic>
 #include <chrono>

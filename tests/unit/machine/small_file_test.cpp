@@ -1,6 +1,6 @@
-// herring: tests of machine/small_file.hpp.
+// herring: tests of machine/identity.hpp.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/machine/small_file.hpp"
+#include "herring/machine/identity.hpp"
 
 #include "doctest/doctest.h"
 

@@ -1,6 +1,6 @@
-// herring: tests of machine/start_thread.hpp: no signal reaches the thread, and the caller's mask stays.
+// herring: tests of machine/threads.hpp: no signal reaches the thread, and the caller's mask stays.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/machine/start_thread.hpp"
+#include "herring/machine/threads.hpp"
 
 #include "doctest/doctest.h"
 

@@ -1,6 +1,6 @@
-// herring: tests of machine/whole_file.hpp.
+// herring: tests of machine/files.hpp.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/machine/whole_file.hpp"
+#include "herring/machine/files.hpp"
 
 #include "doctest/doctest.h"
 

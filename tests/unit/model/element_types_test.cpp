@@ -1,7 +1,7 @@
-// herring: tests of model/element_types.hpp: which types are elements, and which can be made elements.
+// herring: tests of model/element.hpp: which types are elements, and which can be made elements.
 // SPDX-License-Identifier: Apache-2.0
 // Own object: it specialises templates of the library.
-#include "herring/model/element_types.hpp"
+#include "herring/model/element.hpp"
 
 #include "doctest/doctest.h"
 

@@ -1,6 +1,6 @@
-// herring: tests of model/exchange_tuning.hpp.
+// herring: tests of model/tunings.hpp.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/model/exchange_tuning.hpp"
+#include "herring/model/tunings.hpp"
 
 #include "doctest/doctest.h"
 

@@ -1,6 +1,6 @@
-// herring: tests of model/failure_handler.hpp: it is called with the failure; base/shared_handler_test.cpp has the rest.
+// herring: tests of base/shared_handler.hpp: it is called with the failure; base/shared_handler_test.cpp has the rest.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/model/failure_handler.hpp"
+#include "herring/base/shared_handler.hpp"
 
 #include "doctest/doctest.h"
 

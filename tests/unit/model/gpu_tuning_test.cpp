@@ -1,6 +1,6 @@
-// herring: tests of model/gpu_tuning.hpp.
+// herring: tests of model/tunings.hpp.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/model/gpu_tuning.hpp"
+#include "herring/model/tunings.hpp"
 
 #include "doctest/doctest.h"
 

@@ -1,6 +1,6 @@
-// herring: tests of model/role.hpp.
+// herring: tests of model/topology.hpp.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/model/role.hpp"
+#include "herring/model/topology.hpp"
 
 #include "doctest/doctest.h"
 

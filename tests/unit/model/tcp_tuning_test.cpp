@@ -1,6 +1,6 @@
-// herring: tests of model/tcp_tuning.hpp: the defaults are ones that HRG-T10 and HRG-T11 take.
+// herring: tests of model/tunings.hpp: the defaults are ones that HRG-T10 and HRG-T11 take.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/model/tcp_tuning.hpp"
+#include "herring/model/tunings.hpp"
 
 #include "doctest/doctest.h"
 

@@ -1,6 +1,6 @@
-// herring: tests of trace/off.hpp.
+// herring: tests of trace/trace.hpp.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/trace/off.hpp"
+#include "herring/trace/trace.hpp"
 
 #include "doctest/doctest.h"
 

@@ -1,6 +1,6 @@
-// herring: tests of trace/timeline_memory.hpp.
+// herring: tests of trace/timeline.hpp.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/trace/timeline_memory.hpp"
+#include "herring/trace/timeline.hpp"
 
 #include "doctest/doctest.h"
 

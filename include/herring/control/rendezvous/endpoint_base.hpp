@@ -19,7 +19,6 @@
 #include "herring/crypto/secret_key.hpp"
 #include "herring/machine/identity.hpp"
 #include "herring/machine/monitor.hpp"
-#include "herring/model/role.hpp"
 #include "herring/model/topology.hpp"
 
 #include <algorithm>

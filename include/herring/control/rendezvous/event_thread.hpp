@@ -5,8 +5,7 @@
 
 #include "herring/base/config.hpp"
 #include "herring/base/error.hpp"
-#include "herring/machine/blocked_threads.hpp"
-#include "herring/machine/start_thread.hpp"
+#include "herring/machine/threads.hpp"
 #include "herring/net/poller.hpp"
 
 #include <cstddef>

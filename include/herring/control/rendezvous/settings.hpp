@@ -5,13 +5,13 @@
 
 #include "herring/base/config.hpp"
 #include "herring/base/fixed_array.hpp"
+#include "herring/base/shared_handler.hpp"
 #include "herring/control/control.hpp"
 #include "herring/control/world_times.hpp"
 #include "herring/crypto/seal_provider.hpp"
 #include "herring/crypto/secret.hpp"
 #include "herring/machine/address.hpp"
-#include "herring/model/failure_handler.hpp"
-#include "herring/model/role.hpp"
+#include "herring/model/topology.hpp"
 
 #include <chrono>
 #include <optional>

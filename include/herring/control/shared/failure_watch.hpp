@@ -5,10 +5,10 @@
 
 #include "herring/base/config.hpp"
 #include "herring/base/error.hpp"
+#include "herring/base/shared_handler.hpp"
 #include "herring/control/control.hpp"
 #include "herring/machine/futex.hpp"
-#include "herring/machine/start_thread.hpp"
-#include "herring/model/failure_handler.hpp"
+#include "herring/machine/threads.hpp"
 
 #include <atomic>
 #include <chrono>

@@ -3,9 +3,9 @@
 #ifndef HERRING_CONTROL_SHARED_REGION_LAYOUT_HPP
 #define HERRING_CONTROL_SHARED_REGION_LAYOUT_HPP
 
+#include "herring/base/bytes.hpp"
 #include "herring/base/config.hpp"
 #include "herring/base/error.hpp"
-#include "herring/base/round_up.hpp"
 #include "herring/control/failure/wait_graph.hpp"
 #include "herring/control/shared/shown_report.hpp"
 

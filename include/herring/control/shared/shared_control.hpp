@@ -5,6 +5,7 @@
 
 #include "herring/base/config.hpp"
 #include "herring/base/error.hpp"
+#include "herring/base/shared_handler.hpp"
 #include "herring/control/control.hpp"
 #include "herring/control/failure/deadlock.hpp"
 #include "herring/control/failure/wait_graph.hpp"
@@ -12,7 +13,6 @@
 #include "herring/control/shared/failure_watch.hpp"
 #include "herring/control/shared/shared_region.hpp"
 #include "herring/control/world_state.hpp"
-#include "herring/model/failure_handler.hpp"
 
 #include <cstddef>
 #include <span>

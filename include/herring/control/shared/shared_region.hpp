@@ -13,7 +13,7 @@
 #include "herring/control/gather_result.hpp"
 #include "herring/control/shared/shared_failures.hpp"
 #include "herring/control/world_state.hpp"
-#include "herring/machine/cpu_pause.hpp"
+#include "herring/machine/futex.hpp"
 #include "herring/machine/identity.hpp"
 #include "herring/model/failure_detector_options.hpp"
 

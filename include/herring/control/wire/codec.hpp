@@ -4,8 +4,8 @@
 #define HERRING_CONTROL_WIRE_CODEC_HPP
 
 #include "herring/base/byte_buffer.hpp"
+#include "herring/base/bytes.hpp"
 #include "herring/base/config.hpp"
-#include "herring/base/little_endian.hpp"
 #include "herring/base/text.hpp"
 
 #include <cstddef>

@@ -4,12 +4,12 @@
 #define HERRING_CONTROL_WIRE_FRAME_SEAL_HPP
 
 #include "herring/base/byte_buffer.hpp"
+#include "herring/base/bytes.hpp"
 #include "herring/base/config.hpp"
-#include "herring/base/little_endian.hpp"
 #include "herring/control/wire/frame.hpp"
-#include "herring/crypto/hkdf.hpp"
 #include "herring/crypto/seal_provider.hpp"
 #include "herring/crypto/secret_key.hpp"
+#include "herring/crypto/sha256.hpp"
 
 #include <array>
 #include <cstddef>

@@ -10,9 +10,9 @@
 #include "herring/control/wire/message_keys.hpp"
 #include "herring/control/wire/messages.hpp"
 #include "herring/control/wire/transcript.hpp"
-#include "herring/crypto/hkdf.hpp"
 #include "herring/crypto/seal_provider.hpp"
 #include "herring/crypto/secret_key.hpp"
+#include "herring/crypto/sha256.hpp"
 
 #include <cstddef>
 #include <cstdint>

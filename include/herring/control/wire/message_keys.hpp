@@ -3,9 +3,8 @@
 #ifndef HERRING_CONTROL_WIRE_MESSAGE_KEYS_HPP
 #define HERRING_CONTROL_WIRE_MESSAGE_KEYS_HPP
 
+#include "herring/base/bytes.hpp"
 #include "herring/base/config.hpp"
-#include "herring/base/little_endian.hpp"
-#include "herring/crypto/hmac.hpp"
 #include "herring/crypto/secret_key.hpp"
 #include "herring/crypto/sha256.hpp"
 

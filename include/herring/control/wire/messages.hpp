@@ -14,7 +14,6 @@
 #include "herring/control/world_times.hpp"
 #include "herring/crypto/secret_key.hpp"
 #include "herring/machine/time.hpp"
-#include "herring/model/role.hpp"
 #include "herring/model/topology.hpp"
 
 #include <algorithm>

@@ -7,8 +7,6 @@
 #include "herring/base/config.hpp"
 #include "herring/base/text.hpp"
 #include "herring/control/wire/codec.hpp"
-#include "herring/crypto/hkdf.hpp"
-#include "herring/crypto/hmac.hpp"
 #include "herring/crypto/secret_key.hpp"
 #include "herring/crypto/sha256.hpp"
 

@@ -6,7 +6,7 @@
 #include "herring/base/config.hpp"
 #include "herring/engine/operation.hpp"
 #include "herring/engine/state.hpp"
-#include "herring/kernel/stream_copy.hpp"
+#include "herring/kernel/copies.hpp"
 
 #include <cstddef>
 #include <span>

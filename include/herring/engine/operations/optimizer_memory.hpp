@@ -9,7 +9,6 @@
 #include "herring/engine/state.hpp"
 #include "herring/kernel/lanes.hpp"
 #include "herring/kernel/optimise.hpp"
-#include "herring/kernel/squares.hpp"
 #include "herring/machine/private_memory.hpp"
 #include "herring/model/element.hpp"
 #include "herring/model/layout.hpp"

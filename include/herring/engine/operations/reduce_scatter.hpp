@@ -7,7 +7,7 @@
 #include "herring/engine/operation.hpp"
 #include "herring/engine/operations/combiner.hpp"
 #include "herring/engine/state.hpp"
-#include "herring/kernel/claim_lines.hpp"
+#include "herring/kernel/copies.hpp"
 
 #include <algorithm>
 #include <cstddef>

@@ -3,8 +3,8 @@
 #ifndef HERRING_ENGINE_ROUTES_LOCAL_HPP
 #define HERRING_ENGINE_ROUTES_LOCAL_HPP
 
+#include "herring/base/bytes.hpp"
 #include "herring/base/config.hpp"
-#include "herring/base/round_up.hpp"
 #include "herring/engine/core.hpp"
 #include "herring/engine/operation.hpp"
 

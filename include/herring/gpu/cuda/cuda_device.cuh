@@ -7,7 +7,7 @@
 #include "herring/base/error.hpp"
 #include "herring/control/world.hpp"
 #include "herring/gpu/node_devices.hpp"
-#include "herring/machine/sleep.hpp"
+#include "herring/machine/time.hpp"
 
 #include <atomic>
 #include <chrono>

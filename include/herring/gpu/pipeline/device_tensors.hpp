@@ -3,7 +3,6 @@
 #ifndef HERRING_GPU_PIPELINE_DEVICE_TENSORS_HPP
 #define HERRING_GPU_PIPELINE_DEVICE_TENSORS_HPP
 
-#include "herring/base/append_buffer.hpp"
 #include "herring/base/config.hpp"
 #include "herring/base/error.hpp"
 #include "herring/base/fixed_array.hpp"

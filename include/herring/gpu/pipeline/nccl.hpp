@@ -3,9 +3,9 @@
 #ifndef HERRING_GPU_PIPELINE_NCCL_HPP
 #define HERRING_GPU_PIPELINE_NCCL_HPP
 
+#include "herring/base/bytes.hpp"
 #include "herring/base/config.hpp"
 #include "herring/base/error.hpp"
-#include "herring/base/units.hpp"
 #include "herring/control/all_or_none.hpp"
 #include "herring/engine/execution.hpp"
 #include "herring/gpu/nccl.hpp"
@@ -13,8 +13,8 @@
 #include "herring/gpu/pipeline/summing_pipeline.hpp"
 #include "herring/gpu/runtime.hpp"
 #include "herring/intra_node/intra_node.hpp"
-#include "herring/machine/sleep.hpp"
-#include "herring/model/gpu_tuning.hpp"
+#include "herring/machine/time.hpp"
+#include "herring/model/tunings.hpp"
 #include "herring/policy/names.hpp"
 #include "herring/policy/needs.hpp"
 #include "herring/update/sum.hpp"

@@ -3,9 +3,9 @@
 #ifndef HERRING_GPU_PIPELINE_NVLINK_HPP
 #define HERRING_GPU_PIPELINE_NVLINK_HPP
 
+#include "herring/base/bytes.hpp"
 #include "herring/base/config.hpp"
 #include "herring/base/fixed_array.hpp"
-#include "herring/base/units.hpp"
 #include "herring/control/all_or_none.hpp"
 #include "herring/engine/execution.hpp"
 #include "herring/gpu/pipeline/device_tensors.hpp"
@@ -13,9 +13,8 @@
 #include "herring/gpu/pipeline/summing_pipeline.hpp"
 #include "herring/gpu/runtime.hpp"
 #include "herring/intra_node/intra_node.hpp"
-#include "herring/machine/sleep.hpp"
 #include "herring/machine/time.hpp"
-#include "herring/model/gpu_tuning.hpp"
+#include "herring/model/tunings.hpp"
 #include "herring/policy/names.hpp"
 
 #include <atomic>

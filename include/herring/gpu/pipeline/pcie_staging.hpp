@@ -3,14 +3,14 @@
 #ifndef HERRING_GPU_PIPELINE_PCIE_STAGING_HPP
 #define HERRING_GPU_PIPELINE_PCIE_STAGING_HPP
 
+#include "herring/base/bytes.hpp"
 #include "herring/base/config.hpp"
-#include "herring/base/units.hpp"
 #include "herring/gpu/pipeline/device_tensors.hpp"
 #include "herring/gpu/pipeline/pipeline.hpp"
 #include "herring/gpu/pipeline/summing_threads.hpp"
 #include "herring/gpu/runtime.hpp"
 #include "herring/intra_node/intra_node.hpp"
-#include "herring/model/gpu_tuning.hpp"
+#include "herring/model/tunings.hpp"
 #include "herring/policy/names.hpp"
 
 #include <cstddef>

@@ -3,8 +3,8 @@
 #ifndef HERRING_GPU_PIPELINE_SUMMING_PIPELINE_HPP
 #define HERRING_GPU_PIPELINE_SUMMING_PIPELINE_HPP
 
+#include "herring/base/bytes.hpp"
 #include "herring/base/config.hpp"
-#include "herring/base/round_up.hpp"
 #include "herring/control/world.hpp"
 #include "herring/engine/execution.hpp"
 #include "herring/gpu/pipeline/pipeline.hpp"

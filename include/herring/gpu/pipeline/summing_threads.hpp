@@ -10,9 +10,8 @@
 #include "herring/engine/execution.hpp"
 #include "herring/intra_node/shared_memory.hpp"
 #include "herring/kernel/fold.hpp"
-#include "herring/machine/blocked_threads.hpp"
 #include "herring/machine/futex.hpp"
-#include "herring/machine/start_thread.hpp"
+#include "herring/machine/threads.hpp"
 
 #include <algorithm>
 #include <atomic>

@@ -3,9 +3,9 @@
 #ifndef HERRING_TRANSPORT_CHAOS_SCHEDULE_HPP
 #define HERRING_TRANSPORT_CHAOS_SCHEDULE_HPP
 
-#include "herring/base/append_buffer.hpp"
 #include "herring/base/config.hpp"
 #include "herring/base/error.hpp"
+#include "herring/base/fixed_array.hpp"
 #include "herring/control/gather_result.hpp"
 #include "herring/control/wire/codec.hpp"
 #include "herring/control/world.hpp"

@@ -3,7 +3,6 @@
 #ifndef HERRING_TRANSPORT_OFI_CHANNEL_HPP
 #define HERRING_TRANSPORT_OFI_CHANNEL_HPP
 
-#include "herring/base/append_buffer.hpp"
 #include "herring/base/config.hpp"
 #include "herring/base/fixed_array.hpp"
 #include "herring/control/world.hpp"

@@ -7,8 +7,8 @@
 #include "herring/base/error.hpp"
 #include "herring/control/world.hpp"
 #include "herring/machine/monitor.hpp"
-#include "herring/machine/sleep.hpp"
-#include "herring/machine/start_thread.hpp"
+#include "herring/machine/threads.hpp"
+#include "herring/machine/time.hpp"
 
 #include <atomic>
 #include <cerrno>

@@ -3,13 +3,12 @@
 #ifndef HERRING_TRANSPORT_OFI_HANDSHAKE_HPP
 #define HERRING_TRANSPORT_OFI_HANDSHAKE_HPP
 
+#include "herring/base/bytes.hpp"
 #include "herring/base/config.hpp"
 #include "herring/base/error.hpp"
 #include "herring/base/fixed_array.hpp"
-#include "herring/base/little_endian.hpp"
 #include "herring/control/failure/stall_detector.hpp"
 #include "herring/control/world.hpp"
-#include "herring/crypto/hmac.hpp"
 #include "herring/crypto/random.hpp"
 #include "herring/crypto/secret_key.hpp"
 #include "herring/crypto/sha256.hpp"

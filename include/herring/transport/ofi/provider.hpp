@@ -3,9 +3,9 @@
 #ifndef HERRING_TRANSPORT_OFI_PROVIDER_HPP
 #define HERRING_TRANSPORT_OFI_PROVIDER_HPP
 
+#include "herring/base/bytes.hpp"
 #include "herring/base/config.hpp"
-#include "herring/base/units.hpp"
-#include "herring/model/exchange_tuning.hpp"
+#include "herring/model/tunings.hpp"
 #include "herring/policy/policy.hpp"
 
 #include <concepts>

@@ -3,8 +3,8 @@
 #ifndef HERRING_TRANSPORT_SEALED_CHANNEL_HPP
 #define HERRING_TRANSPORT_SEALED_CHANNEL_HPP
 
+#include "herring/base/bytes.hpp"
 #include "herring/base/config.hpp"
-#include "herring/base/little_endian.hpp"
 #include "herring/crypto/aes_gcm.hpp"
 #include "herring/crypto/secret_key.hpp"
 #include "herring/transport/received_counters.hpp"

@@ -3,10 +3,9 @@
 #ifndef HERRING_TRANSPORT_SEALED_CIPHERTEXTS_HPP
 #define HERRING_TRANSPORT_SEALED_CIPHERTEXTS_HPP
 
+#include "herring/base/bytes.hpp"
 #include "herring/base/config.hpp"
 #include "herring/base/fixed_array.hpp"
-#include "herring/base/little_endian.hpp"
-#include "herring/base/round_up.hpp"
 #include "herring/machine/private_memory.hpp"
 
 #include <array>

@@ -3,9 +3,9 @@
 #ifndef HERRING_TRANSPORT_TCP_FRAME_HPP
 #define HERRING_TRANSPORT_TCP_FRAME_HPP
 
+#include "herring/base/bytes.hpp"
 #include "herring/base/config.hpp"
 #include "herring/base/crc32c.hpp"
-#include "herring/base/little_endian.hpp"
 #include "herring/transport/envelope.hpp"
 
 #include <array>

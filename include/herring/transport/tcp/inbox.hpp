@@ -3,12 +3,11 @@
 #ifndef HERRING_TRANSPORT_TCP_INBOX_HPP
 #define HERRING_TRANSPORT_TCP_INBOX_HPP
 
-#include "herring/base/append_buffer.hpp"
 #include "herring/base/config.hpp"
 #include "herring/base/fixed_array.hpp"
-#include "herring/base/ids.hpp"
 #include "herring/control/data_sockets.hpp"
 #include "herring/machine/descriptor.hpp"
+#include "herring/model/roles.hpp"
 #include "herring/transport/envelope.hpp"
 #include "herring/transport/tcp/frame.hpp"
 #include "herring/transport/tcp/link.hpp"

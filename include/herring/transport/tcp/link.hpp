@@ -7,7 +7,7 @@
 #include "herring/base/error.hpp"
 #include "herring/base/fixed_array.hpp"
 #include "herring/control/world_times.hpp"
-#include "herring/model/tcp_tuning.hpp"
+#include "herring/model/tunings.hpp"
 #include "herring/transport/tcp/frame.hpp"
 
 #include <algorithm>

@@ -5,7 +5,6 @@
 
 #include "herring/base/config.hpp"
 #include "herring/machine/time.hpp"
-#include "herring/machine/timespec.hpp"
 #include "herring/net/wake_event.hpp"
 
 #include <atomic>

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "herring/transport/sealed/channel.hpp"
 
-#include "herring/base/little_endian.hpp"
+#include "herring/base/bytes.hpp"
 #include "herring/crypto/secret_key.hpp"
 
 #include "doctest/doctest.h"

@@ -6,7 +6,7 @@
 
 #include "herring/error.hpp"
 #include "herring/machine/descriptor.hpp"
-#include "herring/machine/small_file.hpp"
+#include "herring/machine/identity.hpp"
 
 #include <chrono>
 #include <limits>

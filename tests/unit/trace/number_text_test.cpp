@@ -1,6 +1,6 @@
-// herring: tests of base/number_text.hpp.
+// herring: tests of trace/timeline_report.hpp.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/base/number_text.hpp"
+#include "herring/trace/timeline_report.hpp"
 
 #include "doctest/doctest.h"
 
