@@ -5,8 +5,7 @@
 
 #include "herring/base/config.hpp"
 #include "herring/base/error.hpp"
-#include "herring/checkpoint/file_table.hpp"
-#include "herring/checkpoint/file_writer.hpp"
+#include "herring/checkpoint/file.hpp"
 #include "herring/checkpoint/folder.hpp"
 #include "herring/checkpoint/manifest.hpp"
 #include "herring/checkpoint/tensor_memory.hpp"

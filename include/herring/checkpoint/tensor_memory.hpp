@@ -6,6 +6,7 @@
 #include "herring/base/config.hpp"
 
 #include <cstddef>
+#include <span>
 
 namespace HERRING_NAMESPACE::detail::checkpoints {
 
@@ -45,5 +46,19 @@ struct state_shape {
 };
 
 } // namespace HERRING_NAMESPACE::detail::checkpoints
+
+namespace HERRING_NAMESPACE {
+
+/// What a rank owns of a tensor, one number of each element: of elements [offset, offset + span.size()).
+///
+/// Lifetime: of the reducer, also over `load`; contents are unspecified from `ready` to the end of `wait()`.
+template <class Element> struct state_range {
+    std::size_t tensor = 0;
+    std::size_t array = 0; ///< 0: the weights; n: the n-th number that the optimizer keeps of each
+    std::size_t offset = 0;
+    std::span<Element const> span;
+};
+
+} // namespace HERRING_NAMESPACE
 
 #endif // HERRING_CHECKPOINT_TENSOR_MEMORY_HPP

@@ -5,7 +5,7 @@
 
 #include "herring/base/config.hpp"
 #include "herring/optimizer/optimizer.hpp"
-#include "herring/policy/decorated_name.hpp"
+#include "herring/policy/composed_name.hpp"
 
 namespace HERRING_NAMESPACE::detail {
 
@@ -28,7 +28,7 @@ namespace HERRING_NAMESPACE::optimizer {
 /// Source: Pascanu et al., ICML 2013.
 template <class Inner> struct clipped : Inner {
     static_assert(!Inner::facts.clips, "herring::optimizer::clipped: this optimizer clips already");
-    static constexpr char const* name = detail::decorated_name<detail::clipped_word, Inner>.data();
+    static constexpr char const* name = detail::composed_name<detail::clipped_word, Inner>.data();
     static constexpr optimizer_facts facts = detail::with_clip(Inner::facts);
     struct hyper : Inner::hyper {
         double clip = 1; ///< the greatest norm; of a group's own, for its gradients

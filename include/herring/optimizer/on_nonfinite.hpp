@@ -5,7 +5,7 @@
 
 #include "herring/base/config.hpp"
 #include "herring/optimizer/optimizer.hpp"
-#include "herring/policy/decorated_name.hpp"
+#include "herring/policy/composed_name.hpp"
 
 namespace HERRING_NAMESPACE::detail {
 
@@ -27,7 +27,7 @@ namespace HERRING_NAMESPACE::optimizer {
 ///
 /// Cost: none; `nonfinite::skip_step` takes two phases: weights travel when all gradients have been summed.
 template <class Inner, nonfinite What> struct on_nonfinite : Inner {
-    static constexpr char const* name = detail::decorated_name<detail::nonfinite_word<What>, Inner>.data();
+    static constexpr char const* name = detail::composed_name<detail::nonfinite_word<What>, Inner>.data();
     static constexpr optimizer_facts facts = detail::with_nonfinite(Inner::facts, What);
 };
 

@@ -13,7 +13,7 @@
 #include "herring/model/exchange_tuning.hpp"
 #include "herring/model/roles.hpp"
 #include "herring/model/topology.hpp"
-#include "herring/placement/colocated.hpp"
+#include "herring/placement/placement.hpp"
 #include "herring/plan/bucket.hpp"
 #include "herring/plan/division.hpp"
 #include "herring/plan/route_limits.hpp"

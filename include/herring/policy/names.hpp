@@ -101,27 +101,6 @@ HERRING_HEADER(intra_node, "nccl", "intra_node/nccl.cuh", gpu::basic_nccl<Runtim
 #undef HERRING_DECLARE
 #undef HERRING_HEADER
 
-// herring.hpp defines these. With reducer.hpp alone they are only declared: HRG-P09.
-namespace fusion {
-struct per_tensor;
-struct whole_model;
-} // namespace fusion
-namespace sharding {
-struct whole_tensor;
-} // namespace sharding
-namespace update {
-struct sum;
-struct min;
-struct max;
-} // namespace update
-namespace progress {
-struct thread;
-} // namespace progress
-namespace waiting {
-struct block;
-struct spin;
-} // namespace waiting
-
 } // namespace HERRING_NAMESPACE
 
 #endif // HERRING_POLICY_NAMES_HPP

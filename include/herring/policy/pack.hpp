@@ -4,7 +4,10 @@
 #define HERRING_POLICY_PACK_HPP
 
 #include "herring/base/config.hpp"
+#include "herring/base/type_name.hpp"
 #include "herring/policy/axes.hpp"
+
+#include <string_view>
 
 namespace HERRING_NAMESPACE {
 
@@ -36,6 +39,19 @@ template <class Element, class... Policy> struct policies {
 template <class Element> struct rejected { using element = Element; };
 
 template <class Pack> class basic_reducer;
+
+/// An entry of the list by which ranks compare their policies.
+struct policy_fact {
+    std::string_view axis, name;
+    bool must_agree = false;
+};
+
+/// `all`: the entries of a canonical pack, in its order.
+template <class Pack> struct policy_facts;
+template <class Element, class... Policy> struct policy_facts<policies<Element, Policy...>> {
+    static constexpr policy_fact all[sizeof...(Policy)] = {
+        {Policy::axis::name, policy_name<Policy>(), Policy::axis::must_agree}...};
+};
 
 } // namespace HERRING_NAMESPACE
 

@@ -8,7 +8,6 @@
 #include "herring/policy/check.hpp"
 #include "herring/policy/needs.hpp"
 #include "herring/policy/pack.hpp"
-#include "herring/policy/policy_facts.hpp"
 #include "herring/policy/resolve.hpp"
 
 #endif // HERRING_POLICY_POLICY_HPP

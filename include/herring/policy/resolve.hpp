@@ -4,9 +4,9 @@
 #define HERRING_POLICY_RESOLVE_HPP
 
 #include "herring/base/config.hpp"
+#include "herring/policy/diagnosis.hpp"
 #include "herring/policy/needs.hpp"
 #include "herring/policy/pack.hpp"
-#include "herring/policy/sentences.hpp"
 
 #include <type_traits>
 

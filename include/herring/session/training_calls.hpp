@@ -5,7 +5,7 @@
 
 #include "herring/base/config.hpp"
 #include "herring/base/error.hpp"
-#include "herring/checkpoint/state_range.hpp"
+#include "herring/checkpoint/tensor_memory.hpp"
 #include "herring/control/world.hpp"
 #include "herring/engine/operations/all_gather.hpp"
 #include "herring/engine/operations/optimise.hpp"

@@ -4,7 +4,7 @@
 #define HERRING_TRANSPORT_DECORATED_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/policy/decorated_name.hpp"
+#include "herring/policy/composed_name.hpp"
 #include "herring/policy/policy.hpp"
 
 namespace HERRING_NAMESPACE::detail {

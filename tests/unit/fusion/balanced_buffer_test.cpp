@@ -1,6 +1,6 @@
-// herring: tests of fusion/balanced_buffer.hpp.
+// herring: tests of fusion/fusion.hpp: balanced_buffer.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/fusion/balanced_buffer.hpp"
+#include "herring/fusion/fusion.hpp"
 
 #include "doctest/doctest.h"
 

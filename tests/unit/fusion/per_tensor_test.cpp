@@ -1,6 +1,6 @@
-// herring: tests of fusion/per_tensor.hpp.
+// herring: tests of fusion/fusion.hpp: per_tensor.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/fusion/per_tensor.hpp"
+#include "herring/fusion/fusion.hpp"
 
 #include "doctest/doctest.h"
 

@@ -1,6 +1,6 @@
-// herring: tests of fusion/whole_model.hpp.
+// herring: tests of fusion/fusion.hpp: whole_model.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/fusion/whole_model.hpp"
+#include "herring/fusion/fusion.hpp"
 
 #include "doctest/doctest.h"
 

@@ -1,6 +1,6 @@
-// herring: tests of placement/colocated.hpp.
+// herring: tests of placement/placement.hpp: colocated.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/placement/colocated.hpp"
+#include "herring/placement/placement.hpp"
 
 #include "doctest/doctest.h"
 

@@ -1,6 +1,6 @@
-// herring: tests of progress/caller.hpp.
+// herring: tests of progress/progress.hpp: caller.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/progress/caller.hpp"
+#include "herring/progress/progress.hpp"
 
 #include "doctest/doctest.h"
 

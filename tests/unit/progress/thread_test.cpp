@@ -1,6 +1,6 @@
-// herring: tests of progress/thread.hpp.
+// herring: tests of progress/progress.hpp: thread.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/progress/thread.hpp"
+#include "herring/progress/progress.hpp"
 
 #include "doctest/doctest.h"
 

@@ -1,6 +1,6 @@
-// herring: tests of sharding/balanced.hpp.
+// herring: tests of sharding/sharding.hpp: balanced.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/sharding/balanced.hpp"
+#include "herring/sharding/sharding.hpp"
 
 #include "doctest/doctest.h"
 

@@ -1,6 +1,6 @@
-// herring: tests of sharding/whole_tensor.hpp.
+// herring: tests of sharding/sharding.hpp: whole_tensor.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/sharding/whole_tensor.hpp"
+#include "herring/sharding/sharding.hpp"
 
 #include "doctest/doctest.h"
 

@@ -1,6 +1,6 @@
-// herring: tests of sync/ballot.hpp.
+// herring: tests of sync/sync.hpp: ballot.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/sync/ballot.hpp"
+#include "herring/sync/sync.hpp"
 
 #include "doctest/doctest.h"
 

@@ -1,6 +1,6 @@
-// herring: tests of sync/every_step.hpp: the default is empty, and by itself a model.
+// herring: tests of sync/sync.hpp: the default is empty, and by itself a model.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/sync/every_step.hpp"
+#include "herring/sync/sync.hpp"
 
 #include "doctest/doctest.h"
 

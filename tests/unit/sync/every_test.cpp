@@ -1,6 +1,6 @@
-// herring: tests of sync/every.hpp.
+// herring: tests of sync/periodic.hpp: every.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/sync/every.hpp"
+#include "herring/sync/periodic.hpp"
 
 #include "doctest/doctest.h"
 

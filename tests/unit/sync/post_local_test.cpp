@@ -1,6 +1,6 @@
-// herring: tests of sync/post_local.hpp.
+// herring: tests of sync/periodic.hpp: post_local.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/sync/post_local.hpp"
+#include "herring/sync/periodic.hpp"
 
 #include "doctest/doctest.h"
 

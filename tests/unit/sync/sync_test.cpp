@@ -4,8 +4,6 @@
 
 #include "doctest/doctest.h"
 
-#include "herring/sync/every_step.hpp"
-
 #include <cstddef>
 #include <vector>
 

@@ -1,6 +1,6 @@
 // herring: the update policy `average`.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/update/average.hpp"
+#include "herring/update/rules.hpp"
 
 #include <bit>
 #include <cmath>

@@ -1,6 +1,6 @@
 // herring: the update policy `logical_or`.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/update/logical_or.hpp"
+#include "herring/update/rules.hpp"
 
 #include <cstdint>
 #include <limits>

@@ -1,6 +1,6 @@
 // herring: the update policy `max`.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/update/max.hpp"
+#include "herring/update/rules.hpp"
 
 #include <bit>
 #include <cmath>

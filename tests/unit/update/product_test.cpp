@@ -1,6 +1,6 @@
 // herring: the update policy `product`.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/update/product.hpp"
+#include "herring/update/rules.hpp"
 
 #include <cstdint>
 #include <limits>

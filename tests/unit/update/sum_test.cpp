@@ -1,6 +1,6 @@
 // herring: the update policy `sum`.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/update/sum.hpp"
+#include "herring/update/rules.hpp"
 
 #include <bit>
 #include <cmath>

@@ -1,6 +1,6 @@
-// herring: tests of waiting/adaptive.hpp.
+// herring: tests of waiting/waiting.hpp: adaptive.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/waiting/adaptive.hpp"
+#include "herring/waiting/waiting.hpp"
 
 #include "doctest/doctest.h"
 

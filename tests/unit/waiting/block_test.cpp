@@ -1,6 +1,6 @@
-// herring: tests of waiting/block.hpp.
+// herring: tests of waiting/waiting.hpp: block.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/waiting/block.hpp"
+#include "herring/waiting/waiting.hpp"
 
 #include "doctest/doctest.h"
 

@@ -1,6 +1,6 @@
-// herring: tests of waiting/spin.hpp.
+// herring: tests of waiting/waiting.hpp: spin.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/waiting/spin.hpp"
+#include "herring/waiting/waiting.hpp"
 
 #include "doctest/doctest.h"
 

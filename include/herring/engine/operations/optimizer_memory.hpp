@@ -15,8 +15,8 @@
 #include "herring/model/layout.hpp"
 #include "herring/optimizer/optimizer.hpp"
 #include "herring/plan/handled_chunks.hpp"
+#include "herring/plan/memory_map.hpp"
 #include "herring/plan/plan.hpp"
-#include "herring/plan/tensor_runs.hpp"
 
 #include <algorithm>
 #include <cstddef>
