@@ -1,4 +1,4 @@
-// herring: `optimizer::clipped<Inner>`: gradients are scaled down where the norm of all of them is too great.
+// herring: `optimizer::clipped<Inner>`: an optimizer whose gradients are scaled down to a greatest norm.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_OPTIMIZER_CLIPPED_HPP
 #define HERRING_OPTIMIZER_CLIPPED_HPP
@@ -21,8 +21,9 @@ constexpr optimizer_facts with_clip(optimizer_facts facts) noexcept {
 
 namespace HERRING_NAMESPACE::optimizer {
 
-/// Any optimizer, yours too: g ← g · min(1, clip / ‖g‖) for each gradient before it goes on, where ‖g‖ is the norm of the
-/// gradients of all tensors but frozen ones. `hyper` has the optimizer's values, and `clip`.
+/// Any optimizer, user-defined too, with clipped gradients: g ← g · min(1, clip / ‖g‖) before the step, where
+/// ‖g‖ is the norm of the gradients of all tensors that are not frozen. `hyper` has the optimizer's values,
+/// and `clip`.
 ///
 /// Cost:   two phases: weights travel when all gradients have been summed.
 /// Source: Pascanu et al., ICML 2013.
@@ -31,7 +32,7 @@ template <class Inner> struct clipped : Inner {
     static constexpr char const* name = detail::composed_name<detail::clipped_word, Inner>.data();
     static constexpr optimizer_facts facts = detail::with_clip(Inner::facts);
     struct hyper : Inner::hyper {
-        double clip = 1; ///< the greatest norm; of a group's own, for its gradients
+        double clip = 1; ///< the greatest norm; a group may have another one for its gradients
     };
     static constexpr hyper_fault fault(hyper const& values) noexcept {
         return detail::fault_of<Inner>(values).or_else(

@@ -1,4 +1,4 @@
-// herring: `optimizer::on_nonfinite<Inner, What>`: what is done with a step that has a gradient which is not finite.
+// herring: `optimizer::on_nonfinite<Inner, What>`: an optimizer with a rule for non-finite gradients.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_OPTIMIZER_ON_NONFINITE_HPP
 #define HERRING_OPTIMIZER_ON_NONFINITE_HPP
@@ -23,7 +23,8 @@ constexpr optimizer_facts with_nonfinite(optimizer_facts facts, nonfinite what) 
 
 namespace HERRING_NAMESPACE::optimizer {
 
-/// Any optimizer, yours too, with a rule for gradients that are not finite; without it such a gradient ends the world.
+/// Any optimizer, user-defined too, with a rule for gradients that are not finite. Without one such a
+/// gradient ends the world.
 ///
 /// Cost: none; `nonfinite::skip_step` takes two phases: weights travel when all gradients have been summed.
 template <class Inner, nonfinite What> struct on_nonfinite : Inner {

@@ -1,4 +1,4 @@
-// herring: placement of servers on nodes of their own.
+// herring: placements with dedicated servers: `dedicated`, and `optimal`, where workers serve too.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_PLACEMENT_DEDICATED_HPP
 #define HERRING_PLACEMENT_DEDICATED_HPP
@@ -13,15 +13,17 @@
 
 namespace HERRING_NAMESPACE::placement {
 
-/// The ranks whose role is `server` hold all shards; workers push to them and get results, and have nothing to do with each other.
+/// The ranks whose role is `server` hold all shards. Workers push to servers and get results from them;
+/// workers exchange nothing with each other.
 ///
-/// Shape:   n nodes of workers, k servers, each a node of its own → n contributors, k servers with equal shares. Several servers
-///          to a machine: one a core.
-/// Cost:    M bytes out and in of a node of workers, nM/k of a server, for M bytes of gradients: M/B seconds with k ≥ n networks
-///          of B, where colocated takes 2(n−1)/n · M/B; with fewer it pays only if k > n²/(2(n−1)), more than half as many as
-///          nodes. It adds machines.
+/// Shape:   n nodes of workers, k servers, each a node of its own → n contributors, k servers with equal
+///          shares. A machine may run several servers, one a core.
+/// Cost:    M bytes out and in of a node of workers, nM/k of a server, for M bytes of gradients: M/B seconds
+///          with k ≥ n networks of B, where colocated takes 2(n−1)/n · M/B. With fewer servers it pays only
+///          if k > n²/(2(n−1)), more than half as many as nodes. Servers are additional machines.
 /// Errors:  `bad_argument` on every rank, at construction, in a world without servers.
-/// Source:  Parameter Hub, SoCC'18 (NCC: non-colocated sharded); BytePS, OSDI'20 (the two extremes of its formula).
+/// Source:  Parameter Hub, SoCC'18 (NCC: non-colocated sharded); BytePS, OSDI'20 (the two extremes of its
+///          formula).
 struct dedicated {
     using axis = axes::placement;
     static constexpr char const* name = "dedicated";
@@ -37,18 +39,21 @@ struct dedicated {
 };
 static_assert(placement_policy<dedicated>);
 
-/// Every node of workers serves a share, beside the ranks whose role is `server`: as much as its network has left.
+/// Every node of workers serves the share that its network has capacity for, beside the ranks whose role is
+/// `server`.
 ///
-/// Of M bytes a node of workers that serves the share x sends, and receives, (1 + (n−2)·x)·M, a server that serves y n·y·M. In
-/// time t a network of rate b allows x = (t·b/M − 1)/(n−2), but not less than 0, and y = t·b/(n·M); the shares add up to 1 in the least time.
+/// For M bytes of gradients a node of workers that serves the share x sends, and receives, (1 + (n−2)·x)·M
+/// bytes; a server that serves the share y, n·y·M. In time t a network of rate b allows x = max(0, (t·b/M −
+/// 1)/(n−2)) and y = t·b/(n·M). The solution is the least t for which all shares add up to 1.
 ///
-/// Reduce-scatter and all-gather leave the servers out: whoever owns a range combines it, and a worker then sends, or gets, the
-/// (n−1)/n·M that it has to whoever combines.
+/// Reduce-scatter and all-gather do not use the servers: the owner of a range combines it, and a worker
+/// sends, or gets, the (n−1)/n·M bytes that it has to with any placement.
 ///
-/// Shape:   n nodes of workers, k servers → n contributors and n + k servers, or k servers alone where workers have nothing left to
-///          give; without servers as colocated. Rates by HERRING_RATE, `join_options::rate`, `launch_options::rates`; not declared: all networks are alike.
-/// Cost:    with networks of one rate B: 2n(n−1)/(n² + kn − 2k) · M/B, which is colocated's time at k = 0 and M/B at k ≥ n; 4 + 2
-///          nodes: 1.2 M/B. Shares are exact to 2^−20.
+/// Shape:   n nodes of workers, k servers → n contributors and n + k servers, or k servers where workers have
+///          no capacity left; without servers as colocated. Rates: HERRING_RATE, `join_options::rate`,
+///          `launch_options::rates`; none declared: all networks are alike.
+/// Cost:    with networks of one rate B: 2n(n−1)/(n² + kn − 2k) · M/B, which is colocated's time at k = 0 and
+///          M/B at k ≥ n; 4 + 2 nodes: 1.2 M/B. Shares are exact to 2^−20.
 /// Errors:  `bad_argument` on every rank, at construction, where some nodes declare a rate and others do not.
 /// Source:  BytePS, OSDI'20, section 4.1: the optimum with equal rates.
 struct optimal {
@@ -57,26 +62,27 @@ struct optimal {
 
     static constexpr placement_facts facts{.dedicated_servers = true};
 
-    /// The parts of all that nodes serve, in their order, and the time of a step's exchange with them.
+    /// The shares of the workers' nodes and of the servers, each in the order of nodes, and the time of a
+    /// step's exchange.
     struct solution {
         std::vector<double> workers, servers;
-        double time = 0; ///< in M / rate: where no rate is declared in M/B
+        double time = 0; ///< in M / rate; where no rate is declared, in M/B
     };
 
     /// Cost: O(nodes · log nodes), usable in a constant expression.
     static constexpr solution solve(topology const& map) {
         solution best;
         read_rates(map, best);
-        if (best.workers.empty()) return best; // is refused by who asks
+        if (best.workers.empty()) return best; // the caller refuses it
         std::vector<double> const rates = best.workers;
         auto const nodes = static_cast<double>(rates.size());
-        // Whatever it serves, a node of workers sends all of its gradients; one alone sends nothing.
+        // Whatever its share, a node of workers sends all of its gradients; a single node sends nothing.
         for (double const rate : rates) best.time = std::max(best.time, nodes > 1 ? 1 / rate : 0);
-        double of_servers = 0; // rate of all
+        double of_servers = 0; // rate of all servers
         for (double const rate : best.servers) of_servers += rate;
         if (rates.size() > 2) best.time = std::max(best.time, filled(rates, of_servers));
 
-        double carried = 0, given = 0; // by servers in that time, of all; by workers
+        double carried = 0, given = 0; // shares of all servers in that time; of all workers
         for (double& server : best.servers) carried += server = best.time * server / nodes;
         for (double& server : best.servers) server /= std::max(carried, 1.0);
         double const rest = 1 - carried;
@@ -88,7 +94,7 @@ struct optimal {
 
     static constexpr roles assign(topology const& map) {
         roles all;
-        if (map.servers() == map.size()) { // a world that is refused
+        if (map.servers() == map.size()) { // no workers: the plan refuses these roles
             for (int n = 0; n < map.nodes(); ++n) all.servers.push_back(n);
             return all;
         }
@@ -110,7 +116,7 @@ struct optimal {
   private:
     static constexpr int in_units(double share) noexcept { return static_cast<int>(share * (1 << 20) + 0.5); }
 
-    /// Puts the rates of nodes where their shares will be.
+    /// Puts the rates of nodes where `solve` puts their shares.
     static constexpr void read_rates(topology const& map, solution& into) {
         int declared = 0;
         for (int n = 0; n < map.nodes(); ++n) declared += map.rate(n) > 0;
@@ -119,8 +125,8 @@ struct optimal {
             (map.is_server_node(n) ? into.servers : into.workers).push_back(declared == 0 ? 1 : map.rate(n));
     }
 
-    /// The time in which networks carry all, if it is later than that of the workers' own gradients: more than two nodes of
-    /// workers. The fastest serve first: a node has something left once t·b > 1.
+    /// The time in which the networks carry all bytes, for more than two nodes of workers. Nodes start to
+    /// serve in order of their rates: a node has capacity left once t·b > 1.
     static constexpr double filled(std::vector<double> rates, double of_servers) {
         auto const nodes = static_cast<double>(rates.size());
         std::sort(rates.begin(), rates.end(), [](double a, double b) { return a > b; });

@@ -1,4 +1,4 @@
-// herring: the name of a policy that is made of others, at compile time: "chaos<tcp>", "mean<probability, none>".
+// herring: the name of a policy that is made of others: "chaos<tcp>", "mean<probability, none>".
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_POLICY_COMPOSED_NAME_HPP
 #define HERRING_POLICY_COMPOSED_NAME_HPP

@@ -1,4 +1,4 @@
-// herring: the diagnosis of a pack: its first error, as a value.
+// herring: the diagnosis of a pack: its first error as a value, and the sentences that the compiler prints.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_POLICY_DIAGNOSIS_HPP
 #define HERRING_POLICY_DIAGNOSIS_HPP
@@ -12,8 +12,8 @@
 
 namespace HERRING_NAMESPACE {
 
-/// The axis of a policy that `herring/policy/names.hpp` declares, and the sentence that names its header where it is not
-/// defined. Empty for all other types.
+/// The axis of a policy that `herring/policy/names.hpp` declares, and the sentence that names its header
+/// where the policy is not defined. Empty for all other types.
 template <class Policy> struct declared_policy {};
 
 namespace detail {
@@ -42,7 +42,8 @@ template <class Policy>
 concept with_axis = requires {
     typename Policy::axis;
 };
-// Of nullptr it is no constant. A name is not compared with nullptr: with g++'s sanitizers no address is constant then.
+// No constant expression for nullptr. Comparing the name with nullptr does not work: with g++'s sanitizers no
+// address is a constant then.
 constexpr char first_letter(char const* name) noexcept { return *name; }
 template <char Letter> inline constexpr bool is_letter = Letter != 0;
 template <class Policy>
@@ -58,7 +59,7 @@ concept with_default = requires {
     typename default_policy<Axis>::type;
 };
 
-// The error of a policy by itself.
+// The error of a policy, without regard to the rest of its pack.
 template <class Policy> constexpr pack_error error_of_policy() noexcept {
     if constexpr (!std::is_same_v<Policy, std::remove_cvref_t<std::remove_pointer_t<Policy>>>)
         return pack_error::cv_or_pointer;
@@ -76,7 +77,7 @@ template <class Policy> constexpr pack_error error_of_policy() noexcept {
         return pack_error::none;
 }
 
-// The error of a policy that is checked outside a pack: it may be for an ensemble.
+// The error of a policy that is checked outside a pack: the policy may be for an ensemble.
 template <class Policy> constexpr pack_error error_of_policy_alone() noexcept {
     constexpr pack_error found = error_of_policy<Policy>();
     if constexpr (found == pack_error::unknown_axis)
@@ -104,7 +105,7 @@ template <class... Policy> constexpr pack_error first_error_of_policies() noexce
 template <class... Policy> constexpr int axis_named_twice() noexcept {
     bool seen[all_axes::size] = {};
     int doubled = -1;
-    [[maybe_unused]] auto const visit = [&](int axis) { // not used for an empty pack
+    [[maybe_unused]] auto const visit = [&](int axis) { // unused for an empty pack
         if (seen[axis] && doubled < 0) doubled = axis;
         seen[axis] = true;
     };
@@ -112,7 +113,7 @@ template <class... Policy> constexpr int axis_named_twice() noexcept {
     return doubled;
 }
 
-// Whether each axis of the list has a policy or a default. The transport has its own sentence.
+// True if the axis has a policy or a default.
 template <class Axis, class... Policy> constexpr bool has_policy_or_default() noexcept {
     if constexpr ((std::is_same_v<Axis, typename Policy::axis> || ...))
         return true;
@@ -127,7 +128,7 @@ constexpr pack_error error_of_defaults(axis_list<Axes...>) noexcept {
                                                                      : pack_error::no_default;
 }
 
-/// The first error of a pack. `doubled` is the index of an axis that is named twice, -1 if none is.
+/// The first error of a pack. `doubled` is the index of an axis that is named twice; -1: none is.
 struct diagnosis {
     pack_error what = pack_error::none;
     int doubled = -1;
@@ -141,7 +142,7 @@ template <class Element, class... Policy> constexpr diagnosis diagnose() noexcep
     if constexpr (!std::is_same_v<Element, no_pack> && error_of_element<Element>() != pack_error::none)
         return {error_of_element<Element>(), -1};
     else if constexpr (std::is_same_v<Element, no_pack>)
-        return {error_of_policy_alone<Policy...>(), -1}; // one policy
+        return {error_of_policy_alone<Policy...>(), -1}; // the pack is one policy
     else if constexpr (first_error_of_policies<Policy...>() != pack_error::none)
         return {first_error_of_policies<Policy...>(), -1};
     else if constexpr (axis_named_twice<Policy...>() >= 0)
@@ -154,7 +155,7 @@ template <class Element, class... Policy> constexpr diagnosis diagnose() noexcep
 
 namespace detail {
 
-// Prints the sentence about the first policy whose header is left out. Only for packs with that error.
+// Prints the sentence about the first policy whose header is left out. Only for packs with such a policy.
 template <class Policy, class... Rest> constexpr bool header_is_included() noexcept {
     if constexpr (error_of_policy<Policy>() == pack_error::header_left_out)
         return holds<typename declared_policy<Policy>::template header<false>>;
@@ -162,7 +163,7 @@ template <class Policy, class... Rest> constexpr bool header_is_included() noexc
         return header_is_included<Rest...>();
 }
 
-// The sentences about the pack itself.
+// The sentences about a pack. `value` is true if the pack has no error.
 template <class Element, class... Policy> struct pack_sentences {
     static constexpr diagnosis found = diagnose<Element, Policy...>();
     static constexpr pack_error what = found.what;
@@ -227,7 +228,7 @@ template <class Element, class... Policy> struct pack_sentences {
         "compare names and errors print them: give it the name of your type");
 };
 
-// The sentence for a policy that is checked by itself where the header of its axis is not included.
+// The sentence about a policy that is checked outside a pack where the header of its axis is not included.
 template <class Policy> struct with_axis_header {
     static constexpr bool value = !requires {
         typename check<typename Policy::axis, Policy>::axis_header_left_out;

@@ -1,4 +1,4 @@
-// herring: the concept of sharding policies: the rule that gives every element of a bucket a server.
+// herring: sharding policies, which give every element of a bucket a server: the concept and its models.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_SHARDING_SHARDING_HPP
 #define HERRING_SHARDING_SHARDING_HPP
@@ -18,7 +18,7 @@ namespace HERRING_NAMESPACE {
 struct bucket_tensor {
     std::size_t index = 0;    ///< in the layout
     std::size_t offset = 0;   ///< a multiple of the bucket's line_elements
-    std::size_t elements = 0; ///< with its padding to a cache line, but for the last one of a bucket
+    std::size_t elements = 0; ///< with padding to a cache line, except for the last tensor of a bucket
 };
 
 /// A bucket as a sharding policy sees it.
@@ -29,7 +29,7 @@ struct bucket_view {
 };
 
 namespace clauses::sharding {
-// A name, not a lambda: nvcc takes no lambda in a requirement.
+// A named type: nvcc takes no lambda in a requirement.
 struct assign {
     void operator()(std::size_t /*offset*/, std::size_t /*elements*/, server_id /*server*/) const noexcept {}
 };
@@ -45,13 +45,16 @@ concept sharding_assigns = requires(bucket_view const& bucket, roles const& node
     Policy::shard(bucket, nodes, assign);
 };
 
-/// A sharding policy assigns ranges in ascending order that cover the bucket once: `assign(offset, elements, server)` with a
-/// `server_id` below `nodes.server_count()`, and `offset` a multiple of the bucket's line_elements. Pure: the same on every rank.
+/// A sharding policy assigns ranges in ascending order that cover the bucket once: `assign(offset, elements,
+/// server)` with a `server_id` below `nodes.server_count()`, and `offset` a multiple of the bucket's
+/// line_elements. Pure: the same on every rank.
 ///
-/// `nodes.share(server)` is the server's share of a bucket according to the placement. A policy may ignore it.
+/// `nodes.share(server)` is the server's share of a bucket according to the placement. A policy may ignore
+/// the shares.
 ///
-/// Errors: `bad_argument` on every rank if a bucket is not covered so, from the reducer's constructor (and from
-///         `all_reduce`, whose buffers are divided at the call); the text names the policy, the bucket and the range.
+/// Errors:  `bad_argument` on every rank if the ranges do not cover a bucket in this way, from the reducer's
+///          constructor (and from `all_reduce`, which divides its buffers at the call). The text names
+///          policy, bucket and range.
 template <class Policy>
 concept sharding_policy =
     std::same_as<typename Policy::axis, axes::sharding> && sharding_named<Policy> && sharding_assigns<Policy>;
@@ -73,10 +76,11 @@ template <class Policy> struct check<axes::sharding, Policy> {
 
 namespace HERRING_NAMESPACE::sharding {
 
-/// Cuts every bucket into one byte range a server, as long as its share, whatever tensors they hold.
+/// Cuts every bucket into one range a server, in proportion to the server's share, whatever tensors the
+/// bucket holds.
 ///
-/// Shape:   bucket of B lines, S servers of equal share → S ranges of ⌈B/S⌉ or ⌊B/S⌋ lines, in order. A server of share h of
-///          H: ⌊B·h/H⌋ lines or one more. Empty ranges are left out.
+/// Shape:   bucket of B lines, S servers of equal share → S ranges of ⌈B/S⌉ or ⌊B/S⌋ lines, in order. A
+///          server of share h of H: ⌊B·h/H⌋ lines or one more. Empty ranges are left out.
 /// Cost:    max/mean load of servers with equal shares < 1 + S/B.
 /// Source:  Herring, SC'20: balanced fusion buffers.
 struct balanced {
@@ -108,7 +112,8 @@ struct balanced {
 };
 static_assert(sharding_policy<balanced>);
 
-/// Assigns tensor i as a whole to server i mod S, whatever its share.
+/// Assigns tensor i as a whole to server i mod S, whatever the server's share: a baseline, not a
+/// recommendation.
 ///
 /// Shape:   bucket of t tensors → t ranges.
 /// Cost:    the server of the largest tensor carries all of it: max/mean load up to S.

@@ -1,4 +1,4 @@
-// herring: the sync policy `every<k>`: weights are averaged in each k-th step.
+// herring: sync policies with a fixed period: every, post_local, hierarchical and diloco.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_SYNC_PERIODIC_HPP
 #define HERRING_SYNC_PERIODIC_HPP
@@ -25,11 +25,11 @@ template <std::uint64_t Period> struct period_above_zero {
 
 namespace HERRING_NAMESPACE::sync {
 
-/// Each rank updates its own weights; after steps k, 2k, 3k, ... all hold the mean. With all ranks and equal shares of the
-/// data it is FedAvg.
+/// Each rank updates its own weights; after steps k, 2k, 3k, ... (k = `Period`) all ranks hold the mean. With
+/// all ranks and equal shares of the data this is FedAvg.
 ///
-/// Cost:   1/k of the messages and bytes of an exchange in every step.
-/// Source: McMahan et al., AISTATS 2017; Stich, ICLR 2019 (local SGD).
+/// Cost:    1/k of the messages and bytes of an exchange in every step.
+/// Source:  McMahan et al., AISTATS 2017; Stich, ICLR 2019 (local SGD).
 template <std::uint64_t Period> class every {
   public:
     using axis = axes::sync;
@@ -44,9 +44,11 @@ template <std::uint64_t Period> class every {
 };
 static_assert(sync_policy<every<4>>);
 
-/// `Warm` steps that all exchange, then one in `Period`: while weights still move fast, replicas stay together.
+/// The first `Warm` steps all exchange, then one in `Period` does: replicas stay together while weights still
+/// move fast.
 ///
-/// Source: Lin, Stich, Patel and Jaggi, ICLR 2020 (post-local SGD).
+/// Cost:    that of an exchange in every step at first, then 1/`Period` of it.
+/// Source:  Lin, Stich, Patel and Jaggi, ICLR 2020 (post-local SGD).
 template <std::uint64_t Warm, std::uint64_t Period> class post_local {
   public:
     using axis = axes::sync;
@@ -63,20 +65,23 @@ template <std::uint64_t Warm, std::uint64_t Period> class post_local {
 };
 static_assert(sync_policy<post_local<100, 4>>);
 
-/// As `every<Period>` between nodes; in the steps between, the ranks of a node hold the mean of their weights.
+/// `every<Period>` between nodes; after the steps in between, the ranks of a node hold the mean of their
+/// weights.
 ///
-/// Cost:   1/k of the messages and bytes of an exchange in every step; each step a sum in the node's memory.
-/// Source: Lin, Stich, Patel and Jaggi, ICLR 2020 (hierarchical local SGD).
+/// Cost:    1/`Period` of the messages and bytes of an exchange in every step; each step a sum in the node's
+///          memory.
+/// Source:  Lin, Stich, Patel and Jaggi, ICLR 2020 (hierarchical local SGD).
 template <std::uint64_t Period> class hierarchical : public every<Period> {
   public:
     static constexpr sync_facts facts{.on_nodes = true};
 };
 static_assert(sync_policy<hierarchical<16>>);
 
-/// As `every<Period>`, but what all ranks go on from is not the mean of their weights: it is a step of `Outer` from where they
-/// began, the anchor, with the gradient anchor − mean. Who sums a chunk makes the step, and keeps its momentum.
+/// `every<Period>` with an outer optimizer: after an exchange all ranks hold the result of a step of `Outer`
+/// from the anchor, the weights after the last exchange, with the gradient anchor − mean. The rank that sums
+/// a chunk makes the step.
 ///
-/// Memory:  the anchor, once a node; the state of `Outer` at whoever sums, as of an optimizer.
+/// Memory:  the anchor, once a node; the state of `Outer` on the rank that sums, as for an optimizer.
 /// Example: `herring::sync::diloco<64, herring::optimizer::nesterov>`, with a rate of 0.7
 /// Source:  Douillard et al., "DiLoCo: Distributed Low-Communication Training of Language Models", 2023.
 template <std::uint64_t Period, class Outer> class diloco : public every<Period> {

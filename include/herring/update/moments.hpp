@@ -11,8 +11,9 @@
 
 namespace HERRING_NAMESPACE::update {
 
-/// The mean of all ranks' contributions, and for `all_moments` their standard deviation too: the root of the mean of the
-/// squared distances from the mean. A reducer with this rule includes herring/collectives/all_moments.hpp.
+/// The mean of all ranks' contributions, and for `all_moments` their standard deviation too: the root of the
+/// mean of the squared distances from the mean. A reducer with this rule includes
+/// herring/collectives/all_moments.hpp.
 ///
 /// Shape:   floating point only. Tensors made ready, all_reduce and reduce_scatter get the mean.
 /// Cost:    as `average`.
@@ -22,7 +23,8 @@ struct moments : average {
     static constexpr int divisor_of_squares(int ranks) noexcept { return ranks; }
 };
 
-/// `moments` with the deviation of a sample: the sum of the squared distances is divided by one less than the ranks.
+/// `moments` with the deviation of a sample: the sum of the squared distances is divided by one less than the
+/// ranks.
 ///
 /// Errors:  `all_moments` refuses this rule in a world of one rank, where that divisor is 0.
 struct sample_moments : average {

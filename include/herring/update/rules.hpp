@@ -20,8 +20,8 @@ template <class Vector> constexpr Vector wrapping_sum(Vector a, Vector b) noexce
 /// Adds the contributions in rank order; user-defined elements by their operator+.
 ///
 /// Shape:   ((x0 + x1) + x2) + ... per element, in the accumulator's type.
-/// Errors:  none. Integers wrap modulo 2^32 or 2^64 (two's complement, defined), so a total that fits is right whatever
-///          the partial sums were; an overflow is not reported. Floats become infinite.
+/// Errors:  none. Integers wrap modulo 2^32 or 2^64 (two's complement, defined), so a total that fits is
+///          right whatever the partial sums were; an overflow is not reported. Floats become infinite.
 struct sum {
     using axis = axes::update;
     static constexpr char const* name = "sum";
@@ -48,7 +48,8 @@ struct sum {
 };
 static_assert(update_policy<sum>);
 
-/// Adds the contributions in rank order and divides the total by the number of ranks, correctly rounded. The default.
+/// Adds the contributions in rank order and divides the total by the number of ranks, correctly rounded. The
+/// default.
 ///
 /// Shape:   (((x0 + x1) + x2) + ...) / ranks per element, in the accumulator's type; floating point only.
 /// Cost:    one division an element; where ranks is a power of two, one multiplication, with the same bits.
@@ -68,7 +69,8 @@ struct average {
         return total / static_cast<lane<Acc>>(ranks);
     }
 
-    /// Multiplies the total by a power of two: exact but for the one rounding that the division would make as well.
+    /// Multiplies the total by a power of two: exact but for the one rounding that the division would make as
+    /// well.
     template <class Number> struct scaled {
         Number factor;
         template <class Acc> HERRING_HOST_DEVICE constexpr Acc operator()(Acc total) const noexcept {
@@ -92,8 +94,8 @@ struct average {
     }
 };
 
-/// The rule of a pack that names none: `average` for tensors that are made ready. `all_reduce` requires a named rule, so
-/// that an average does not replace MPI_SUM unnoticed.
+/// The rule of a pack that names none: `average` for tensors that are made ready. `all_reduce` requires a
+/// named rule, so that an average does not replace MPI_SUM unnoticed.
 struct unnamed_average : average {};
 
 static_assert(update_policy<average> && update_policy<unnamed_average>);
@@ -101,9 +103,10 @@ static_assert(update_supports<average, float> && !update_supports<average, std::
 
 /// Keeps the smallest contribution of each element.
 ///
-/// A NaN wins over every number, so that no rank's NaN is lost. Between contributions that compare equal, +0 and -0 among
-/// them, the lowest rank's stays; so the result does not depend on how contributions were grouped. User-defined elements are
-/// compared by their operator<, or by a `least(a, b)` declared beside the type.
+/// A NaN wins over every number, so that no rank's NaN is lost. Between contributions that compare equal, +0
+/// and -0 among them, the lowest rank's stays; so the result does not depend on how contributions were
+/// grouped. User-defined elements are compared by their operator<, or by a `least(a, b)` declared beside the
+/// type.
 struct min {
     using axis = axes::update;
     static constexpr char const* name = "min";
@@ -128,8 +131,8 @@ struct min {
 };
 static_assert(update_policy<min>);
 
-/// Keeps the largest contribution of each element; NaN and equal contributions as for `min`. User-defined elements are
-/// compared by their operator>, or by a `greatest(a, b)` declared beside the type.
+/// Keeps the largest contribution of each element; NaN and equal contributions as for `min`. User-defined
+/// elements are compared by their operator>, or by a `greatest(a, b)` declared beside the type.
 struct max {
     using axis = axes::update;
     static constexpr char const* name = "max";

@@ -77,7 +77,8 @@ concept update_combines = requires(Acc a, Acc b) {
     // clang-format on
 };
 
-/// Clause: `finish(Acc total, int ranks) noexcept → Acc`, called once an element, with the contributions of all ranks in `total`.
+/// Clause: `finish(Acc total, int ranks) noexcept → Acc`, called once an element, with the contributions of
+/// all ranks in `total`.
 template <class Policy, class Acc = float>
 concept update_finishes = requires(Acc total, int ranks) {
     // clang-format off
@@ -85,7 +86,8 @@ concept update_finishes = requires(Acc total, int ranks) {
     // clang-format on
 };
 
-/// Clause: `lift(Acc) noexcept → Acc`, optional: applied to each contribution before contributions are combined.
+/// Clause: `lift(Acc) noexcept → Acc`, optional: applied to each contribution before contributions are
+/// combined.
 template <class Policy, class Acc = float>
 concept update_lifts = requires(Acc contribution) {
     // clang-format off
@@ -95,8 +97,9 @@ concept update_lifts = requires(Acc contribution) {
 
 /// The facts of a rule: `static constexpr update_facts facts{...};`.
 struct update_facts {
-    /// True: `combine`, `finish` and `lift` consist of operators and `?:` alone, so that one template serves numbers and GNU
-    /// vectors of them, a register at a time. False: they are called element by element, and may be any code.
+    /// True: `combine`, `finish` and `lift` consist of operators and `?:` alone, so that one template serves
+    /// numbers and GNU vectors of them, a register at a time. False: they are called element by element, and
+    /// may be any code.
     bool takes_vectors = false;
     /// Associative but for rounding. False: refused where the ranks of a node are combined first.
     bool associative = true;
@@ -139,7 +142,8 @@ concept update_takes_vectors =
     !Policy::facts.takes_vectors ||
     (update_combines<Policy, clauses::update::floats> && update_finishes<Policy, clauses::update::floats>);
 
-/// Clause: the rule has a callable lift if and only if `facts.lifts`; callable with vectors too, if the rule takes them.
+/// Clause: the rule has a callable lift if and only if `facts.lifts`; callable with vectors too, if the rule
+/// takes them.
 template <class Policy>
 concept update_lift_can_be_called = (!Policy::facts.lifts && !clauses::update::names_lift<Policy>) ||
                                     (Policy::facts.lifts && update_lifts<Policy> &&
@@ -159,19 +163,21 @@ concept update_with_finish_can_be_called =
 ///
 /// A compiler cannot detect that a rule takes vectors without an error, so the rule's facts state it.
 ///
-/// Order: contributions are folded from the left: those of a node in the order of its ranks, then the sums of the nodes in the
-/// order of the nodes. So `combine` need not be commutative, but must be associative wherever ranks share a node: with nodes
-/// {0, 1} and {2, 3} the fold is (x0 ∘ x1) ∘ (x2 ∘ x3). A rule that is not associative has `associative = false` in its facts,
-/// and is refused where the intra_node policy joins ranks ([HRG-M06]). With intra_node::none each rank is a node, and the fold
-/// is ((x0 ∘ x1) ∘ x2) ∘ x3. Rounding does not count: `sum` is associative, although its bits depend on which ranks share a
-/// node.
+/// Order: contributions are folded from the left: those of a node in the order of its ranks, then the sums of
+///        the nodes in the order of the nodes. So `combine` need not be commutative, but must be associative
+///        wherever ranks share a node: with nodes {0, 1} and {2, 3} the fold is (x0 ∘ x1) ∘ (x2 ∘ x3). A rule
+///        that is not associative has `associative = false` in its facts, and is refused where the intra_node
+///        policy joins ranks ([HRG-M06]). With intra_node::none each rank is a node, and the fold is ((x0 ∘
+///        x1) ∘ x2) ∘ x3. Rounding does not count: `sum` is associative, although its bits depend on which
+///        ranks share a node.
 ///
-/// With `facts.lifts`, `lift` is applied once to every rank's contribution, in the accumulator's type, before contributions are
-/// combined: squares to be summed, exponentials, weights by sign. Sums of a node's ranks, which travel to other nodes, are
-/// lifted already. So the mean of the squares is `sum` with a lift that squares and a finish that divides.
+/// With `facts.lifts`, `lift` is applied once to every rank's contribution, in the accumulator's type, before
+/// contributions are combined: squares to be summed, exponentials, weights by sign. Sums of a node's ranks,
+/// which travel to other nodes, are lifted already. So the mean of the squares is `sum` with a lift that
+/// squares and a finish that divides.
 ///
-/// With `facts.with_finish`, `with_finish<Acc>(int ranks, kernel)` chooses a finisher once a call (ranks = 0: leave the total
-/// as it is) and calls `kernel(finisher)`; `finisher(total)` is inlined in the loop.
+/// With `facts.with_finish`, `with_finish<Acc>(int ranks, kernel)` chooses a finisher once a call (ranks = 0:
+/// leave the total as it is) and calls `kernel(finisher)`; `finisher(total)` is inlined in the loop.
 ///
 /// A rule that derives from another rule inherits its facts. A rule that states facts states all that hold.
 template <class Policy>
