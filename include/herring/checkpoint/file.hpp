@@ -30,10 +30,10 @@ struct tensor_range {
     friend auto operator<=>(tensor_range const&, tensor_range const&) = default;
 };
 
-/// Of data that are the weights of all ranges, one after the other, then the first number of the state of all, and so on; or of
-/// plain bytes, without ranges.
+/// The table behind the data of a file. Layout of the data: the weights of all ranges in order, then the
+/// first number of state of all ranges, and so on; or plain bytes, without ranges.
 struct file_table {
-    static constexpr std::size_t block_bytes = 65'536; ///< of the data: what has one checksum
+    static constexpr std::size_t block_bytes = 65'536; ///< data with one checksum
 
     std::vector<tensor_range> ranges;
     std::vector<std::uint32_t> blocks; ///< CRC-32C of each block; the last may be shorter
@@ -41,33 +41,37 @@ struct file_table {
     friend bool operator==(file_table const&, file_table const&) = default;
 };
 
+/// Encodes a table.
+///
 /// Shape: 16 + 24 · ranges + 4 · blocks bytes, little-endian.
 HERRING_SEPARABLE byte_buffer write_table(file_table const& from);
-/// False: it is no table.
+/// Decodes a table. Returns false if the bytes are no table.
 ///
 /// Memory: O(bytes.size()).
 HERRING_SEPARABLE bool read_table(std::span<std::byte const> bytes, file_table& to);
 
-/// Whether the ranges, in any order, are all elements of the tensors, each of them once. They come back sorted.
+/// True if the ranges, in any order, cover each element of the tensors once. Sorts the ranges.
 ///
 /// Cost: O(ranges · log ranges). No sum overflows, whatever the ranges are.
 HERRING_SEPARABLE bool cover_once(std::vector<tensor_range>& ranges, std::span<std::uint64_t const> elements);
 
-/// Memory:   a block, and 4 bytes for each.
+/// Writes one file: data in pieces of any size, their checksums, and the table behind them.
+///
+/// Memory:   a block, and 4 bytes for each block of the file.
 /// Lifetime: refers to the folder.
-/// Errors:   of the folder. What was written stays: who knows that nobody needs it removes it.
+/// Errors:   those of the folder. The file stays there; the caller removes it.
 class file_writer {
   public:
     HERRING_SEPARABLE file_writer(folder const& where, std::string name);
 
     HERRING_SEPARABLE void append(std::span<std::byte const> bytes);
-    /// Writes the table: all is written, and may not be durable yet.
+    /// Writes the rest of the data and the table. The file may not be durable yet.
     HERRING_SEPARABLE void seal(std::vector<tensor_range> ranges);
-    /// Returns when all of it is durable, but for its name. From any thread.
+    /// Returns when the file is durable, except for its name. From any thread.
     void sync() const { where_.sync(file_, entry_.name); }
-    /// Once it is sealed.
+    /// The entry for the manifest; after `seal`.
     file_entry const& entry() const noexcept { return entry_; }
-    /// Both.
+    /// Seals and syncs the file.
     HERRING_SEPARABLE file_entry finish(std::vector<tensor_range> ranges);
 
   private:
@@ -77,29 +81,31 @@ class file_writer {
     file_entry entry_;
     descriptor file_;
     fixed_array<std::byte> block_;
-    std::size_t filled_ = 0; // of the block
-    std::uint32_t crc_ = 0;  // of what fills it
+    std::size_t filled_ = 0; // bytes in the block
+    std::uint32_t crc_ = 0;  // of these bytes
     file_table table_;
 };
 
-/// Writes the weights and the state of ranges.
+/// Writes a file with the weights and the state of ranges.
 HERRING_SEPARABLE file_entry write_part(folder const& where, std::string name,
                                         std::span<tensor_memory const> ranges, state_shape const& shape);
 
-/// Writes plain bytes.
+/// Writes a file of plain bytes.
 HERRING_SEPARABLE file_entry write_bytes(folder const& where, std::string name,
                                          std::span<std::byte const> bytes);
 
+/// Reads one file. Returns no byte before its checksum was compared.
+///
 /// Memory:   a block, and the table.
 /// Lifetime: refers to the folder and the entry.
-/// Errors:   `corrupted` names the file and where its bytes are others than those that were written.
+/// Errors:   `corrupted` names the file and the place of bytes that differ from those that were written.
 class file_reader {
   public:
-    /// Reads the table. What the entry says is held against the file before memory is asked for.
+    /// Reads the table. Compares the entry with the file's size before it allocates memory.
     HERRING_SEPARABLE file_reader(folder const& where, file_entry const& entry);
 
     file_table const& table() const noexcept { return table_; }
-    /// Data [at, at + into.size()), which the file must have. Cheap where it follows what was read before.
+    /// Reads data [at, at + into.size()). Each block is read once, if ranges follow each other.
     HERRING_SEPARABLE void read(std::uint64_t at, std::span<std::byte> into);
 
     [[noreturn]] HERRING_SEPARABLE void fail(std::initializer_list<text_part> text) const;
@@ -112,22 +118,23 @@ class file_reader {
     descriptor file_;
     file_table table_;
     fixed_array<std::byte> block_;
-    std::uint64_t in_block_ = none; // the number of the block that is there
+    std::uint64_t in_block_ = none; // number of the block in `block_`
 };
 
-/// All of a file of plain bytes.
+/// Reads a file of plain bytes.
 HERRING_SEPARABLE std::vector<std::byte> read_bytes(folder const& where, file_entry const& entry);
 
-/// Sees that the tables of the parts are those of weights and state of the tensors, each element in one part.
+/// Checks that the tables of the parts fit the sizes of their data, and cover each element of the tensors
+/// once.
 ///
-/// Memory: 24 bytes a range, 48 at most at once.
+/// Memory: 24 bytes a range, 48 at the peak.
 HERRING_SEPARABLE void check_parts(folder const& where, std::span<file_entry const> parts,
                                    std::span<std::uint64_t const> tensor_elements, state_shape const& shape);
 
-/// Fills the memory of arrays [from_array, end_array) from a part, as far as the part has it. After `check_parts`, and for all parts,
-/// all of it is filled.
+/// Fills the memory of arrays [from_array, end_array) with the ranges of one part. After `check_parts`, calls
+/// for all parts fill all memory.
 ///
-/// Shape: `to`: sorted by tensor and offset, without overlap.
+/// Shape: `to` is sorted by tensor and offset, without overlap.
 HERRING_SEPARABLE void read_part(folder const& where, file_entry const& part,
                                  std::span<tensor_memory const> to, state_shape const& shape,
                                  std::size_t from_array, std::size_t end_array);

@@ -1,4 +1,4 @@
-// herring: the table of a checkpoint's file: as bytes and back.
+// herring: writing and reading the files of a checkpoint.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_CHECKPOINT_FILE_IMPL_HPP
 #define HERRING_CHECKPOINT_FILE_IMPL_HPP
@@ -58,7 +58,7 @@ HERRING_SEPARABLE bool cover_once(std::vector<tensor_range>& ranges,
                                   std::span<std::uint64_t const> elements) {
     std::sort(ranges.begin(), ranges.end());
     std::size_t tensor = 0;
-    std::uint64_t next = 0; // its first element that no range had yet
+    std::uint64_t next = 0; // its first element that no range has covered yet
     auto const skip_full = [&] {
         while (tensor < elements.size() && next == elements[tensor]) ++tensor, next = 0;
     };
@@ -153,7 +153,7 @@ HERRING_SEPARABLE file_reader::file_reader(folder const& where, file_entry const
 HERRING_SEPARABLE void file_reader::read(std::uint64_t at, std::span<std::byte> into) {
     while (!into.empty()) {
         std::uint64_t const number = at / file_table::block_bytes, begin = number * file_table::block_bytes;
-        if (begin >= entry_.data_bytes) // the table may be another than the one that was checked
+        if (begin >= entry_.data_bytes) // the file may have changed since its table was checked
             fail({"there is no byte ", at, " in its ", entry_.data_bytes, " bytes of data"});
         std::span<std::byte> const block(
             block_.data(), std::min<std::uint64_t>(file_table::block_bytes, entry_.data_bytes - begin));
@@ -189,7 +189,7 @@ HERRING_SEPARABLE void check_parts(folder const& where, std::span<file_entry con
     for (file_entry const& part : parts) {
         file_reader const file(where, part);
         std::vector<tensor_range> const& ranges = file.table().ranges;
-        std::uint64_t elements = 0; // the sum of what a file that is whole has does not overflow
+        std::uint64_t elements = 0; // at most data_bytes: no overflow
         for (tensor_range const& one : ranges) {
             if (one.elements > part.data_bytes - elements)
                 file.fail({"its table has more elements than its data"});
