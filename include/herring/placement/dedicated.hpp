@@ -43,8 +43,9 @@ static_assert(placement_policy<dedicated>);
 /// `server`.
 ///
 /// For M bytes of gradients a node of workers that serves the share x sends, and receives, (1 + (n−2)·x)·M
-/// bytes; a server that serves the share y, n·y·M. In time t a network of rate b allows x = max(0, (t·b/M −
-/// 1)/(n−2)) and y = t·b/(n·M). The solution is the least t for which all shares add up to 1.
+/// bytes; a server that serves the share y, n·y·M. In time t a network of rate b allows
+///     x = max(0, (t·b/M − 1)/(n−2))  and  y = t·b/(n·M).
+/// The solution is the least t for which all shares add up to 1.
 ///
 /// Reduce-scatter and all-gather do not use the servers: the owner of a range combines it, and a worker
 /// sends, or gets, the (n−1)/n·M bytes that it has to with any placement.
