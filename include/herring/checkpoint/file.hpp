@@ -105,7 +105,7 @@ class file_reader {
     HERRING_SEPARABLE file_reader(folder const& where, file_entry const& entry);
 
     file_table const& table() const noexcept { return table_; }
-    /// Reads data [at, at + into.size()). Each block is read once, if ranges follow each other.
+    /// Reads data [at, at + into.size()), which the file must have. Successive ranges read each block once.
     HERRING_SEPARABLE void read(std::uint64_t at, std::span<std::byte> into);
 
     [[noreturn]] HERRING_SEPARABLE void fail(std::initializer_list<text_part> text) const;
