@@ -18,9 +18,7 @@
 
 #include <herring/ensemble.hpp>
 #include <herring/quorum/at_least.hpp>
-#include <herring/waiting/adaptive.hpp>
-#include <herring/waiting/block.hpp>
-#include <herring/waiting/spin.hpp>
+#include <herring/waiting/waiting.hpp>
 #include <herring/wire/top_k.hpp>
 
 #include <chrono>

@@ -20,9 +20,7 @@
 #include "herring/base/crc32c.hpp"
 #include "herring/crypto/sha256.hpp"
 #include "herring/kernel/fold.hpp"
-#include "herring/update/average.hpp"
-#include "herring/update/max.hpp"
-#include "herring/update/sum.hpp"
+#include "herring/update/rules.hpp"
 
 namespace {
 

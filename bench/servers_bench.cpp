@@ -11,7 +11,6 @@
 #include <herring/herring.hpp>
 #include <herring/join.hpp>
 #include <herring/placement/dedicated.hpp>
-#include <herring/placement/optimal.hpp>
 #include <herring/serve.hpp>
 #include <herring/transport/tcp.hpp>
 

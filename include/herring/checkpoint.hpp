@@ -8,7 +8,6 @@
 #include "herring/base/error.hpp"
 #include "herring/base/type_name.hpp"
 #include "herring/checkpoint/replica.hpp"
-#include "herring/checkpoint/state_range.hpp"
 #include "herring/checkpoint/tensor_memory.hpp"
 #include "herring/control/all_or_none.hpp"
 #include "herring/machine/private_memory.hpp"

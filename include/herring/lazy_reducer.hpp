@@ -18,10 +18,7 @@
 #include "herring/session/training_calls.hpp"
 #include "herring/step/own_gradients.hpp"
 #include "herring/step/votes.hpp"
-#include "herring/sync/diloco.hpp"
-#include "herring/sync/every.hpp"
-#include "herring/sync/hierarchical.hpp"
-#include "herring/sync/post_local.hpp"
+#include "herring/sync/periodic.hpp"
 #include "herring/sync/selective.hpp"
 
 #include <algorithm>

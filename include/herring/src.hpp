@@ -14,9 +14,7 @@
 #include "herring/base/config.hpp"
 
 #include "herring/base/text_impl.hpp"
-#include "herring/checkpoint/file_reader_impl.hpp"
-#include "herring/checkpoint/file_table_impl.hpp"
-#include "herring/checkpoint/file_writer_impl.hpp"
+#include "herring/checkpoint/file_impl.hpp"
 #include "herring/checkpoint/folder_impl.hpp"
 #include "herring/checkpoint/manifest_impl.hpp"
 #include "herring/checkpoint/replica_impl.hpp"

@@ -8,7 +8,7 @@
 #include "doctest/doctest.h"
 
 #include "herring/checkpoint.hpp"
-#include "herring/checkpoint/file_table.hpp"
+#include "herring/checkpoint/file.hpp"
 #include "herring/intra_node/shared_memory.hpp"
 #include "herring/optimizer/adamw.hpp"
 #include "herring/optimizer/clipped.hpp"

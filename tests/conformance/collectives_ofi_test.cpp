@@ -6,7 +6,7 @@
 
 #include "herring/intra_node/shared_memory.hpp"
 #include "herring/transport/ofi.hpp"
-#include "herring/update/sum.hpp"
+#include "herring/update/rules.hpp"
 
 #include "libfabric.hpp"
 

@@ -6,10 +6,8 @@
 #include "doctest/doctest.h"
 
 #include "herring/intra_node/shared_memory.hpp"
-#include "herring/progress/thread.hpp"
-#include "herring/update/average.hpp"
-#include "herring/update/max.hpp"
-#include "herring/update/sum.hpp"
+#include "herring/progress/progress.hpp"
+#include "herring/update/rules.hpp"
 
 // Under a sanitizer those types and shapes that reach every route: what it looks for depends on sizes and routes.
 #define SANITIZED (HERRING_TEST_ASAN || HERRING_TEST_TSAN)

@@ -11,8 +11,7 @@
 #include "herring/optimizer/nesterov.hpp"
 #include "herring/optimizer/sgd.hpp"
 #include "herring/placement/dedicated.hpp"
-#include "herring/placement/optimal.hpp"
-#include "herring/progress/thread.hpp"
+#include "herring/progress/progress.hpp"
 #include "herring/training.hpp"
 
 #define SANITIZED (HERRING_TEST_ASAN || HERRING_TEST_TSAN)

@@ -13,8 +13,7 @@
 #include "herring/optimizer/on_nonfinite.hpp"
 #include "herring/optimizer/sgd.hpp"
 #include "herring/placement/dedicated.hpp"
-#include "herring/placement/optimal.hpp"
-#include "herring/progress/thread.hpp"
+#include "herring/progress/progress.hpp"
 #include "herring/training.hpp"
 
 using namespace herring::conformance;

@@ -9,10 +9,10 @@
 
 #include "herring/collectives/all_gather.hpp"
 #include "herring/collectives/broadcast.hpp"
-#include "herring/fusion/per_tensor.hpp"
+#include "herring/fusion/fusion.hpp"
 #include "herring/layout.hpp"
 #include "herring/reducer.hpp"
-#include "herring/update/sum.hpp"
+#include "herring/update/rules.hpp"
 
 #include <algorithm>
 #include <bit>

@@ -7,7 +7,7 @@
 
 #include "herring/fusion/fusion.hpp"
 #include "herring/plan/plan.hpp"
-#include "herring/sharding/balanced.hpp"
+#include "herring/sharding/sharding.hpp"
 
 namespace herring::conformance {
 

@@ -4,9 +4,7 @@
 
 #include "doctest/doctest.h"
 
-#include "herring/fusion/balanced_buffer.hpp"
-#include "herring/fusion/per_tensor.hpp"
-#include "herring/fusion/whole_model.hpp"
+#include "herring/fusion/fusion.hpp"
 
 using namespace herring::conformance;
 namespace fusion = herring::fusion;

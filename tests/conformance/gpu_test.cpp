@@ -10,7 +10,7 @@
 #include "herring/herring.hpp"
 #include "herring/intra_node/shared_memory.hpp"
 #include "herring/launch.hpp"
-#include "herring/progress/thread.hpp"
+#include "herring/progress/progress.hpp"
 #include "herring/transport/inproc.hpp"
 
 #include <atomic>

@@ -4,7 +4,6 @@
 #define HERRING_TESTS_CONFORMANCE_LOUDEST_HPP
 
 #include "herring/policy/axes.hpp"
-#include "herring/sync/ballot.hpp"
 #include "herring/sync/sync.hpp"
 
 #include <cstddef>

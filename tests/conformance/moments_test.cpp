@@ -6,7 +6,7 @@
 #include "doctest/doctest.h"
 
 #include "herring/intra_node/shared_memory.hpp"
-#include "herring/progress/thread.hpp"
+#include "herring/progress/progress.hpp"
 #include "herring/transport/checked.hpp"
 
 // Under a sanitizer those types and shapes that reach every route: what it looks for depends on sizes and routes.

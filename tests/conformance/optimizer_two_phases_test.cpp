@@ -13,7 +13,7 @@
 #include "herring/optimizer/momentum.hpp"
 #include "herring/optimizer/on_nonfinite.hpp"
 #include "herring/optimizer/sgd.hpp"
-#include "herring/progress/thread.hpp"
+#include "herring/progress/progress.hpp"
 #include "herring/transport/chaos.hpp"
 #include "herring/transport/inproc.hpp"
 #include "herring/transport/tcp.hpp"

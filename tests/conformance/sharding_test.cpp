@@ -4,8 +4,7 @@
 
 #include "doctest/doctest.h"
 
-#include "herring/sharding/balanced.hpp"
-#include "herring/sharding/whole_tensor.hpp"
+#include "herring/sharding/sharding.hpp"
 
 using namespace herring::conformance;
 using herring::bucket_view;

@@ -8,7 +8,7 @@
 
 #include "herring/intra_node/shared_memory.hpp"
 #include "herring/optimizer/adamw.hpp"
-#include "herring/progress/thread.hpp"
+#include "herring/progress/progress.hpp"
 #include "herring/training.hpp"
 #include "herring/transport/chaos.hpp"
 #include "herring/transport/inproc.hpp"

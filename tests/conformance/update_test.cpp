@@ -4,13 +4,7 @@
 
 #include "doctest/doctest.h"
 
-#include "herring/update/average.hpp"
-#include "herring/update/logical_and.hpp"
-#include "herring/update/logical_or.hpp"
-#include "herring/update/max.hpp"
-#include "herring/update/min.hpp"
-#include "herring/update/product.hpp"
-#include "herring/update/sum.hpp"
+#include "herring/update/rules.hpp"
 
 using namespace herring::conformance;
 namespace update = herring::update;

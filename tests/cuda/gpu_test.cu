@@ -17,7 +17,7 @@
 #include "herring/kernel/fold.hpp"
 #include "herring/launch.hpp"
 #include "herring/transport/inproc.hpp"
-#include "herring/update/max.hpp"
+#include "herring/update/rules.hpp"
 
 #include <algorithm>
 #include <atomic>

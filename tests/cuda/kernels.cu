@@ -33,9 +33,7 @@ __global__ void batched_copy_kernel(uint4* to, uint4 const* from) {
 }
 #else
 #include "herring/gpu/kernel/kernels.cuh"
-#include "herring/update/average.hpp"
-#include "herring/update/max.hpp"
-#include "herring/update/sum.hpp"
+#include "herring/update/rules.hpp"
 
 namespace herring::gpu {
 #define HERRING_SUM(Update, T)                                                                               \

@@ -5,7 +5,7 @@
 #include "herring/in_gaps.hpp"
 #include "herring/launch.hpp"
 #include "herring/optimizer/adamw.hpp"
-#include "herring/progress/thread.hpp"
+#include "herring/progress/progress.hpp"
 #include "herring/training.hpp"
 #include "herring/transport/tcp.hpp"
 

@@ -1,6 +1,6 @@
 // herring: a rank that is alive and does not call, or is stopped, is named at the deadline, and nobody else is.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/sharding/whole_tensor.hpp"
+#include "herring/sharding/sharding.hpp"
 #include "scene.hpp"
 
 #include <random>

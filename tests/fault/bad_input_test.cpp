@@ -3,9 +3,9 @@
 #include "scene.hpp"
 
 #include "herring/collectives/broadcast.hpp"
-#include "herring/fusion/whole_model.hpp"
-#include "herring/sharding/whole_tensor.hpp"
-#include "herring/update/average.hpp"
+#include "herring/fusion/fusion.hpp"
+#include "herring/sharding/sharding.hpp"
+#include "herring/update/rules.hpp"
 
 #include <limits>
 #include <type_traits>

@@ -5,7 +5,7 @@
 #include "herring/join.hpp"
 #include "herring/launch.hpp"
 #include "herring/lazy_reducer.hpp"
-#include "herring/sync/hierarchical.hpp"
+#include "herring/sync/periodic.hpp"
 #include "herring/transport/tcp.hpp"
 
 #include "doctest/doctest.h"

@@ -5,8 +5,8 @@
 #include "herring/optimizer/adamw.hpp"
 #include "herring/optimizer/clipped.hpp"
 #include "herring/optimizer/momentum.hpp"
-#include "herring/placement/colocated.hpp"
 #include "herring/placement/dedicated.hpp"
+#include "herring/placement/placement.hpp"
 #include "herring/serve.hpp"
 #include "herring/training.hpp"
 

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "scene.hpp"
 
-#include "herring/progress/thread.hpp"
-#include "herring/waiting/block.hpp"
+#include "herring/progress/progress.hpp"
+#include "herring/waiting/waiting.hpp"
 
 #include <thread>
 

@@ -6,7 +6,7 @@
 #include "fuzz.hpp"
 
 #include "herring/base/crc32c.hpp"
-#include "herring/checkpoint/file_table.hpp"
+#include "herring/checkpoint/file.hpp"
 #include "herring/checkpoint/manifest.hpp"
 #include "herring/checkpoint/replica.hpp"
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 //   make_corpus FOLDER      writes FOLDER/<target>/<name>; tests/fuzz/run.sh --corpus builds and runs it
-#include "herring/checkpoint/file_table.hpp"
+#include "herring/checkpoint/file.hpp"
 #include "herring/checkpoint/manifest.hpp"
 #include "herring/checkpoint/replica.hpp"
 #include "herring/control/rendezvous/pending_collective.hpp"

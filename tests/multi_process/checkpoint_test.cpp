@@ -7,7 +7,7 @@
 #include "herring/launch.hpp"
 #include "herring/lazy_reducer.hpp"
 #include "herring/optimizer/adamw.hpp"
-#include "herring/sync/every.hpp"
+#include "herring/sync/periodic.hpp"
 #include "herring/training.hpp"
 #include "herring/transport/inproc.hpp"
 #include "herring/transport/tcp.hpp"

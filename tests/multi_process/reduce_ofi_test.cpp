@@ -3,7 +3,7 @@
 #include "herring/herring.hpp"
 #include "herring/intra_node/shared_memory.hpp"
 #include "herring/launch.hpp"
-#include "herring/progress/thread.hpp"
+#include "herring/progress/progress.hpp"
 #include "herring/transport/ofi.hpp"
 #include "herring/transport/tcp.hpp"
 

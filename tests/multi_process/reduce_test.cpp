@@ -1,12 +1,10 @@
 // herring: real processes reduce over real sockets and shared memory; every result is checked to the bit.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/fusion/balanced_buffer.hpp"
-#include "herring/fusion/per_tensor.hpp"
-#include "herring/fusion/whole_model.hpp"
+#include "herring/fusion/fusion.hpp"
 #include "herring/herring.hpp"
 #include "herring/intra_node/shared_memory.hpp"
 #include "herring/launch.hpp"
-#include "herring/progress/thread.hpp"
+#include "herring/progress/progress.hpp"
 #include "herring/transport/inproc.hpp"
 #include "herring/transport/tcp.hpp"
 

@@ -1,7 +1,7 @@
 // herring: timelines of real processes over TCP: pictures of all ranks, and the recorder of one that is killed.
 // SPDX-License-Identifier: Apache-2.0
 #include "../../bench/timeline_inspect.hpp"
-#include "herring/fusion/per_tensor.hpp"
+#include "herring/fusion/fusion.hpp"
 #include "herring/herring.hpp"
 #include "herring/launch.hpp"
 #include "herring/trace/perfetto.hpp"

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "herring/herring.hpp"
 
-#include "herring/progress/thread.hpp"
+#include "herring/progress/progress.hpp"
 #include "herring/transport/tcp.hpp"
 
 #include <chrono>

@@ -3,7 +3,7 @@
 #include "herring/herring.hpp"
 
 #include "herring/in_gaps.hpp"
-#include "herring/progress/thread.hpp"
+#include "herring/progress/progress.hpp"
 #include "herring/transport/tcp.hpp"
 
 #include <chrono>

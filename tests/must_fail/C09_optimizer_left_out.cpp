@@ -4,7 +4,7 @@
 
 #include "herring/gap_checkpoint.hpp"
 #include "herring/optimizer/adamw.hpp"
-#include "herring/progress/thread.hpp"
+#include "herring/progress/progress.hpp"
 #include "herring/training.hpp"
 #include "herring/transport/tcp.hpp"
 

@@ -1,7 +1,7 @@
 // herring: must not compile: an ensemble with an update rule.
 // SPDX-License-Identifier: Apache-2.0
 #include "herring/ensemble.hpp"
-#include "herring/update/sum.hpp"
+#include "herring/update/rules.hpp"
 
 #ifndef HERRING_TWIN
 using mine = herring::ensemble<float, herring::update::sum>;

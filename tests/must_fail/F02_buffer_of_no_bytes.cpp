@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "prelude.hpp"
 
-#include "herring/fusion/per_tensor.hpp"
+#include "herring/fusion/fusion.hpp"
 
 #ifndef HERRING_TWIN
 using mine = pack<float, line, herring::fusion::balanced_buffer<0>>;

@@ -4,7 +4,7 @@
 
 #include "herring/in_gaps.hpp"
 #include "herring/lazy_reducer.hpp"
-#include "herring/progress/thread.hpp"
+#include "herring/progress/progress.hpp"
 #include "herring/transport/tcp.hpp"
 
 #include <chrono>

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "prelude.hpp"
 
-#include "herring/update/sum.hpp"
+#include "herring/update/rules.hpp"
 
 struct cell {
     double x, y;

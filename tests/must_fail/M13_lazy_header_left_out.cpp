@@ -1,7 +1,7 @@
 // herring: must not compile: a policy that skips steps, without the reducer of such packs.
 // SPDX-License-Identifier: Apache-2.0
 #include "herring/herring.hpp"
-#include "herring/sync/every.hpp"
+#include "herring/sync/periodic.hpp"
 #include "herring/transport/inproc.hpp"
 
 #ifdef HERRING_TWIN

@@ -4,7 +4,7 @@
 #include "herring/gpu/pipeline/nccl.hpp"
 #include "herring/herring.hpp"
 #include "herring/transport/inproc.hpp"
-#include "herring/update/logical_and.hpp"
+#include "herring/update/rules.hpp"
 
 #ifndef HERRING_TWIN
 using rule = herring::update::logical_and;

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "prelude.hpp"
 
-#include "herring/update/max.hpp"
+#include "herring/update/rules.hpp"
 
 #ifndef HERRING_TWIN
 using cell = double*;

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "prelude.hpp"
 
-#include "herring/sync/every.hpp"
+#include "herring/sync/periodic.hpp"
 
 #ifndef HERRING_TWIN
 using mine = pack<float, line, herring::sync::every<0>>;

@@ -4,13 +4,9 @@
 
 #include "doctest/doctest.h"
 
-#include "herring/fusion/balanced_buffer.hpp"
-#include "herring/fusion/per_tensor.hpp"
-#include "herring/fusion/whole_model.hpp"
+#include "herring/fusion/fusion.hpp"
 #include "herring/placement/dedicated.hpp"
-#include "herring/placement/optimal.hpp"
-#include "herring/sharding/balanced.hpp"
-#include "herring/sharding/whole_tensor.hpp"
+#include "herring/sharding/sharding.hpp"
 
 #include <algorithm>
 #include <cstdint>

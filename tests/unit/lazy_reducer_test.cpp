@@ -5,16 +5,16 @@
 #include "doctest/doctest.h"
 
 #include "herring/collectives/all_gather.hpp"
-#include "herring/fusion/per_tensor.hpp"
+#include "herring/fusion/fusion.hpp"
 #include "herring/launch.hpp"
 #include "herring/optimizer/nesterov.hpp"
-#include "herring/progress/thread.hpp"
-#include "herring/sync/diloco.hpp"
+#include "herring/progress/progress.hpp"
+#include "herring/sync/periodic.hpp"
 #include "herring/sync/selective.hpp"
 #include "herring/training.hpp"
 #include "herring/transport/inproc.hpp"
 #include "herring/transport/tcp.hpp"
-#include "herring/update/sum.hpp"
+#include "herring/update/rules.hpp"
 
 #include <algorithm>
 #include <atomic>

@@ -4,16 +4,13 @@
 
 #include "doctest/doctest.h"
 
-#include "herring/fusion/per_tensor.hpp"
-#include "herring/fusion/whole_model.hpp"
+#include "herring/fusion/fusion.hpp"
 #include "herring/intra_node/shared_memory.hpp"
 #include "herring/launch.hpp"
-#include "herring/progress/thread.hpp"
+#include "herring/progress/progress.hpp"
 #include "herring/transport/inproc.hpp"
 #include "herring/transport/tcp.hpp"
-#include "herring/update/max.hpp"
-#include "herring/update/min.hpp"
-#include "herring/update/sum.hpp"
+#include "herring/update/rules.hpp"
 
 #include <algorithm>
 #include <atomic>

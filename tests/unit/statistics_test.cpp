@@ -2,11 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "herring/statistics.hpp"
 
-#include "herring/update/average.hpp"
-#include "herring/update/max.hpp"
-#include "herring/update/min.hpp"
-#include "herring/update/product.hpp"
-#include "herring/update/sum.hpp"
+#include "herring/update/rules.hpp"
 
 #include "doctest/doctest.h"
 

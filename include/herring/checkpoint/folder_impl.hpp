@@ -1,4 +1,4 @@
-// herring: the folder of a checkpoint: calls of the system.
+// herring: system calls for the folder of a checkpoint.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_CHECKPOINT_FOLDER_IMPL_HPP
 #define HERRING_CHECKPOINT_FOLDER_IMPL_HPP
@@ -42,7 +42,7 @@ HERRING_SEPARABLE descriptor folder::create(std::string const& name) const {
     created_.push_back(name);
     descriptor file(::openat(self_.get(), name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
     if (file.get() >= 0) return file;
-    created_.pop_back(); // which leaves errno alone
+    created_.pop_back(); // does not change errno
     fail_by_system("created", name,
                    errno == EEXIST ? "; the rank that numbers saves has not seen it: all ranks have to save "
                                      "into one folder that they share, one save at a time"
@@ -85,7 +85,7 @@ HERRING_SEPARABLE void folder::remove_created() const noexcept {
 HERRING_SEPARABLE descriptor folder::open(std::string const& name) const {
     descriptor file(
         ::openat(self_.get(), name.c_str(),
-                 O_RDONLY | O_CLOEXEC | O_NONBLOCK)); // a pipe: refused by its kind, not waited for
+                 O_RDONLY | O_CLOEXEC | O_NONBLOCK)); // does not block on a pipe, which `size` refuses
     if (file.get() < 0 && errno != ENOENT) fail_by_system("opened", name);
     return file;
 }
@@ -169,9 +169,9 @@ HERRING_SEPARABLE std::uint64_t tidy(folder const& where, std::uint64_t from_gen
     manifest in_force;
     try {
         in_force = find_manifest(where).value_or(manifest{});
-        where.sync(); // a save may have ended before it did
+        where.sync(); // an interrupted save may have left its manifest unsynced
     } catch (error const&) {
-        readable = false; // what is there may be of use to somebody, until a save replaces it
+        readable = false; // keep the files: they may be of use until a save replaces them
     }
     std::uint64_t last = in_force.generation;
     for (std::string const& name : where.files()) {
@@ -191,7 +191,7 @@ HERRING_SEPARABLE void publish(folder const& where, manifest const& ready, bool&
     std::string const text = write_manifest(ready);
     where.write(file, before, std::as_bytes(std::span(text)));
     where.sync(file, before);
-    where.sync(); // the names of all files, before the one that needs them
+    where.sync(); // the names of all files, before the manifest that needs them
     may_be_in_force = true;
     where.rename(before, manifest::name);
     where.sync();

@@ -1,4 +1,4 @@
-// herring: the manifest of a checkpoint: text that says what was saved, and in which files. Pure.
+// herring: the manifest of a checkpoint: the saved values and their files, as text. Pure.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_CHECKPOINT_MANIFEST_HPP
 #define HERRING_CHECKPOINT_MANIFEST_HPP
@@ -13,17 +13,17 @@
 
 namespace HERRING_NAMESPACE::detail::checkpoints {
 
-/// A file beside the manifest: data, and behind them the table of that file (checkpoint/file_table.hpp).
+/// A file beside the manifest: data, and behind them the table of that file (checkpoint/file.hpp).
 struct file_entry {
     std::string name;
     std::uint64_t data_bytes = 0;
     std::uint64_t table_bytes = 0;
-    std::uint32_t table_crc = 0; ///< of the table, which has those of the data
+    std::uint32_t table_crc = 0; ///< CRC-32C of the table, which has the checksums of the data
 
     friend bool operator==(file_entry const&, file_entry const&) = default;
 };
 
-/// Bytes with a name, in a file of their own. A reader leaves out those that it does not know.
+/// Named bytes in a separate file. A reader ignores sections that it does not know.
 struct section {
     std::string name;
     file_entry file;
@@ -39,18 +39,19 @@ struct saved_tensor {
     friend bool operator==(saved_tensor const&, saved_tensor const&) = default;
 };
 
-/// Names of sections, and of the manifest's file before it is in force, that others than those of replicas have.
+/// The section of the program's own bytes, and the name of the manifest's file before it is in force.
 inline constexpr std::string_view user_section = "user", manifest_draft = "manifest";
 
-/// What a checkpoint has. Nothing in it depends on ranks, nodes or chunks: each part says which ranges of which tensors it has.
+/// The contents of a checkpoint, independent of ranks, nodes and chunks: each part has a table of its ranges
+/// of tensors.
 struct manifest {
     static constexpr char const* name = "herring.manifest"; ///< of its file
 
     std::uint64_t generation = 0; ///< one more with each save into the folder
-    std::uint64_t steps = 0;      ///< that were taken
+    std::uint64_t steps = 0;      ///< steps taken
     std::string element{};        ///< of weights and state
     std::string optimizer{};
-    std::uint64_t states = 0;                  ///< numbers that it keeps of each weight
+    std::uint64_t states = 0;                  ///< numbers of the optimizer's state for each weight
     std::vector<std::vector<double>> groups{}; ///< hyper values of each group of tensors
     std::vector<saved_tensor> tensors{};
     std::vector<file_entry> parts{}; ///< weights and state
@@ -59,22 +60,25 @@ struct manifest {
     friend bool operator==(manifest const&, manifest const&) = default;
 };
 
-/// One line an entry, texts at the end of a line, with control bytes and backslashes as \xHH; the last line has the CRC-32C of
-/// those before it. docs/checkpoints.md has the format.
+/// Writes a manifest: one line an entry, texts at the end of a line, with control bytes and backslashes as
+/// \xHH; the last line has the CRC-32C of the lines before it. docs/checkpoints.md has the format.
 HERRING_SEPARABLE std::string write_manifest(manifest const& from);
 
-/// Reads what `write_manifest` wrote, to the byte. Returns what is wrong, or nullptr.
+/// Reads the text of `write_manifest`, and accepts no other spelling. Returns the defect as text, or nullptr.
 ///
 /// Memory: O(text.size()).
 HERRING_SEPARABLE char const* read_manifest(std::string_view text, manifest& to);
 
-/// The file of a step: "herring-<steps>-<generation>.<what>", with a name of a section, or the number of a rank.
+/// Returns the name of a file: "herring-<steps>-<generation>.<what>"; `what` is a section's name, or a rank's
+/// number.
 HERRING_SEPARABLE std::string file_name(std::uint64_t steps, std::uint64_t generation, std::string_view what);
 
-/// Whether `name` is one that `file_name` makes of some section, also one that this version does not know; its generation then.
+/// True if `name` has the form of `file_name`, for any `what` of lower-case letters and digits. Sets the
+/// generation.
 HERRING_SEPARABLE bool is_file_name(std::string_view name, std::uint64_t& generation) noexcept;
 
-/// Whether it is, to the letter, one of a file that a save of this version writes, beside the manifest in force: no other is removed.
+/// True if `name` is exactly the name of a file that a save of this version writes, other than the manifest
+/// in force. Only such files are removed. Sets the generation.
 HERRING_SEPARABLE bool is_saved_file(std::string_view name, std::uint64_t& generation) noexcept;
 
 } // namespace HERRING_NAMESPACE::detail::checkpoints

@@ -1,4 +1,4 @@
-// herring: the manifest of a checkpoint: its text.
+// herring: writing and reading the text of a manifest.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_CHECKPOINT_MANIFEST_IMPL_HPP
 #define HERRING_CHECKPOINT_MANIFEST_IMPL_HPP
@@ -32,7 +32,7 @@ HERRING_SETUP inline std::string crc_text(std::uint32_t crc) {
     return text;
 }
 
-/// A text on one line.
+/// Escapes control bytes and backslashes as \xHH.
 HERRING_SETUP inline std::string escaped(std::string_view text) {
     std::string out;
     for (char const letter : text) {
@@ -45,7 +45,7 @@ HERRING_SETUP inline std::string escaped(std::string_view text) {
     return out;
 }
 
-/// The shortest text that reads as the same number.
+/// Returns the shortest text that reads back as the same number.
 HERRING_SETUP inline std::string number_text(double value) {
     char digits[32];
     return {digits, std::to_chars(digits, digits + sizeof digits, value).ptr};
@@ -79,14 +79,15 @@ HERRING_SEPARABLE std::string write_manifest(manifest const& from) {
     return text + std::string(crc_words) + crc_text(crc32c(std::as_bytes(std::span(text)))) + "\n";
 }
 
-/// The lines of a text, word by word. What is not as expected makes `ok` false, and reads as nothing.
+/// Reads the lines of a manifest, word by word. Unexpected input sets `ok` to false, and reads as an empty
+/// value.
 class manifest_lines {
   public:
     explicit manifest_lines(std::string_view text) noexcept : rest_(text) {}
 
     bool ok = true;
 
-    /// Whether the next line begins with this word; what follows it is read next.
+    /// True if the next line begins with this word; goes on behind the word.
     bool begins(std::string_view word) noexcept {
         std::size_t const end = rest_.find('\n');
         if (end == rest_.npos || !rest_.starts_with(word)) return false;
@@ -155,7 +156,7 @@ HERRING_SEPARABLE char const* read_manifest(std::string_view text, manifest& to)
         return "its checksum is not that of its text: it is damaged or cut short";
     manifest read;
     manifest_lines in(body);
-    in.must_begin("herring"); // compared above
+    in.must_begin("herring"); // the rest of this line was compared above
     in.must_begin("generation");
     read.generation = in.number<std::uint64_t>();
     in.must_begin("steps");
@@ -181,7 +182,7 @@ HERRING_SEPARABLE char const* read_manifest(std::string_view text, manifest& to)
         one.name = in.word();
         one.file = in.file();
     }
-    // What can be written in two ways is written in one.
+    // Refuses other spellings of the same values, such as 01 for 1.
     if (!in.ok || !in.at_end() || write_manifest(read) != text)
         return "its lines are not those of a manifest of this version";
     to = std::move(read);
@@ -210,7 +211,7 @@ HERRING_SEPARABLE bool is_file_name(std::string_view name, std::uint64_t& genera
 
 HERRING_SEPARABLE bool is_saved_file(std::string_view name, std::uint64_t& generation) noexcept {
     if (!is_file_name(name, generation)) return false;
-    auto const is_number = [](std::string_view digits) { // as it is written
+    auto const is_number = [](std::string_view digits) { // without leading zeros
         return !digits.empty() && digits.find_first_not_of("0123456789") == digits.npos &&
                (digits[0] != '0' || digits.size() == 1);
     };

@@ -1,4 +1,4 @@
-// herring: what a checkpoint has of a reducer whose steps skip exchanges: the sync policy's state, and a rank's own weights. Pure.
+// herring: the section of a checkpoint for a sync policy: its state, and a rank's own weights. Pure.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_CHECKPOINT_REPLICA_HPP
 #define HERRING_CHECKPOINT_REPLICA_HPP
@@ -15,25 +15,25 @@
 
 namespace HERRING_NAMESPACE::detail::checkpoints {
 
-/// Of a rank, or of all ranks, where it is alike.
+/// State of a reducer whose steps skip exchanges: of one rank, or of all ranks, where it is equal.
 struct replica {
-    /// Of the section that has one: this, where all ranks' are alike, else with the rank behind it.
+    /// Name of the section, where the state is equal on all ranks; else the rank's number follows the name.
     static constexpr std::string_view section = "sync";
 
-    std::string policy{};               ///< its name
-    std::uint64_t steps = 0;            ///< that were taken
-    std::uint64_t outer_steps = 0;      ///< of an outer optimizer
-    std::uint64_t groups = 0;           ///< digest of which tensors are exchanged together
+    std::string policy{};               ///< name of the sync policy
+    std::uint64_t steps = 0;            ///< steps taken
+    std::uint64_t outer_steps = 0;      ///< steps of an outer optimizer
+    std::uint64_t groups = 0;           ///< digest of the sets of tensors that are exchanged together
     std::vector<std::byte> state{};     ///< the policy's object
     std::vector<std::byte> exchanged{}; ///< a group → 1 if the last step exchanged it, else 0
-    std::uint64_t own_bytes = 0;        ///< of the rank's own weights; 0: they are the common ones
-    std::span<std::byte const> own{};   ///< these, after reading
+    std::uint64_t own_bytes = 0;        ///< of the rank's own weights; 0: the rank has the common weights
+    std::span<std::byte const> own{};   ///< the rank's own weights, after reading
 };
 
-/// All but the rank's own weights, which follow it in the section.
+/// Encodes all but the rank's own weights, which follow in the section.
 HERRING_SEPARABLE byte_buffer write_replica(replica const& from);
 
-/// Reads a section, to the byte. Returns what is wrong, or nullptr.
+/// Decodes a whole section. Returns the defect as text, or nullptr.
 ///
 /// Memory:   O(bytes.size()).
 /// Lifetime: `to.own` lies in `bytes`.

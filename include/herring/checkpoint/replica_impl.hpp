@@ -1,4 +1,4 @@
-// herring: the section of a checkpoint that has a sync policy's state: as bytes and back.
+// herring: encoding and decoding the section of a sync policy.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_CHECKPOINT_REPLICA_IMPL_HPP
 #define HERRING_CHECKPOINT_REPLICA_IMPL_HPP

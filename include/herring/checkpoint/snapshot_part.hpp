@@ -1,12 +1,11 @@
-// herring: one file of a checkpoint that is written piece by piece, from a copy of the weights and the state.
+// herring: writes a file of a checkpoint in pieces, from a copy of the weights and the state.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_CHECKPOINT_SNAPSHOT_PART_HPP
 #define HERRING_CHECKPOINT_SNAPSHOT_PART_HPP
 
 #include "herring/base/config.hpp"
 #include "herring/base/error.hpp"
-#include "herring/checkpoint/file_table.hpp"
-#include "herring/checkpoint/file_writer.hpp"
+#include "herring/checkpoint/file.hpp"
 #include "herring/checkpoint/folder.hpp"
 #include "herring/checkpoint/manifest.hpp"
 #include "herring/checkpoint/tensor_memory.hpp"
@@ -24,12 +23,12 @@
 
 namespace HERRING_NAMESPACE::detail::checkpoints {
 
-/// `open` copies; each `next` writes one block; what brings the file to the disk takes as long as the disk does, in a thread that
-/// only waits for it. The file has the bytes of `write_part`.
+/// A part of a checkpoint that is written in pieces: `open` copies the ranges, each `next` writes one block,
+/// a thread waits for the disk. The file has the same bytes as that of `write_part`.
 ///
-/// Memory:  the copy, kept for the next one; a block.
+/// Memory:  the copy, reused by the next file; a block.
 /// Threads: one at a time.
-/// Errors:  kept in `how`; `next` does nothing from then on.
+/// Errors:  kept in `how`; after an error `next` does nothing.
 class snapshot_part {
   public:
     explicit snapshot_part(int rank) noexcept : rank_(rank) {}
@@ -39,28 +38,28 @@ class snapshot_part {
         if (owner_.is_this()) join(); // a forked child does not have the thread
     }
 
-    /// Gets the memory for a copy of so many bytes.
+    /// Allocates the memory for a copy of `bytes`.
     ///
     /// Errors: `no_resources`.
     HERRING_SEPARABLE void reserve(std::size_t bytes);
-    /// Copies the ranges, and creates the file for the copy. Nothing is being written.
+    /// Copies the ranges, and creates the file. Precondition: `done`.
     ///
-    /// Lifetime: refers to the folder, until it is written.
+    /// Lifetime: refers to the folder until the file is durable.
     HERRING_SEPARABLE void open(std::span<tensor_memory const> ranges, state_shape const& shape,
                                 folder const& where, std::uint64_t steps, std::uint64_t generation) noexcept;
 
-    /// Writes a block. False: there is nothing to do, or nothing now.
+    /// Writes a block. Returns false if there is nothing to do, or nothing until the disk answers.
     HERRING_SEPARABLE bool next() noexcept;
-    /// Does all that is left, and waits for the disk.
+    /// Writes the rest, and waits for the disk.
     HERRING_SEPARABLE void finish() noexcept;
-    /// Closes the file. Nothing is being written.
+    /// Closes the file. Precondition: `done`.
     void close() noexcept { file_.reset(); }
-    /// Whether all of it is durable, or it has failed.
+    /// True if the file is durable, or an error ended it.
     bool done() const noexcept { return doing_ == stage::nothing || has_synced(); }
-    /// Ok, or why it could not be written.
+    /// Ok, or the error.
     failure const& how() const noexcept { return has_synced() ? synced_how_ : how_; }
     bool has_file() const noexcept { return file_.has_value(); }
-    /// Once it is done, and ok.
+    /// The entry for the manifest; after `done` without an error.
     file_entry const& entry() const noexcept { return file_->entry(); }
 
   private:
@@ -84,7 +83,7 @@ class snapshot_part {
     failure how_{};
     bool has_thread_ = false;
     pthread_t thread_{};
-    failure synced_how_{}; // of the thread, before synced_
+    failure synced_how_{}; // written by the thread before synced_
     std::atomic<bool> synced_{false};
 };
 

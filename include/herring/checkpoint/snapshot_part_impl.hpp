@@ -1,11 +1,11 @@
-// herring: a file of a checkpoint, piece by piece.
+// herring: writing a file of a checkpoint in pieces, from a copy.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_CHECKPOINT_SNAPSHOT_PART_IMPL_HPP
 #define HERRING_CHECKPOINT_SNAPSHOT_PART_IMPL_HPP
 
 #include "herring/base/config.hpp"
 #include "herring/base/error.hpp"
-#include "herring/checkpoint/file_table.hpp"
+#include "herring/checkpoint/file.hpp"
 #include "herring/checkpoint/folder.hpp"
 #include "herring/checkpoint/manifest.hpp"
 #include "herring/checkpoint/snapshot_part.hpp"
@@ -30,7 +30,7 @@ HERRING_SEPARABLE void snapshot_part::reserve(std::size_t bytes) {
     if (memory_.bytes().size() >= bytes) return;
     memory_ = {};
     memory_ = private_memory(bytes, rank_);
-    std::memset(memory_.data(), 0, bytes); // pages are had now, and not while a step waits
+    std::memset(memory_.data(), 0, bytes); // maps the pages now, and not while a step waits
 }
 
 HERRING_SETUP inline void snapshot_part::take(std::span<tensor_memory const> ranges,
@@ -97,7 +97,7 @@ HERRING_SEPARABLE bool snapshot_part::next() noexcept {
                               },
                               this) == 0;
         });
-        if (doing_ == stage::syncing && !has_thread_) sync(); // there is no thread to be had
+        if (doing_ == stage::syncing && !has_thread_) sync(); // no thread could be started
         return true;
     case stage::syncing:
         if (done()) join();

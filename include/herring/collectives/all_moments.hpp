@@ -8,8 +8,8 @@
 #include "herring/engine/operations/moments.hpp"
 #include "herring/kernel/lanes.hpp"
 #include "herring/machine/time.hpp"
-#include "herring/update/max.hpp"
 #include "herring/update/moments.hpp"
+#include "herring/update/rules.hpp"
 
 #include <algorithm>
 #include <chrono>

@@ -8,7 +8,7 @@
 
 #include "herring/base/config.hpp"
 #include "herring/combine/combine.hpp"
-#include "herring/policy/listed_name.hpp"
+#include "herring/policy/composed_name.hpp"
 
 namespace HERRING_NAMESPACE::combine {
 
@@ -27,7 +27,7 @@ template <row_space Space, row_weighting Weighting = herring::weighting::none> s
     using space = Space;
     using weighting = Weighting;
     static constexpr char const* name =
-        herring::detail::listed_name<detail::mean_word, Space, Weighting>.data();
+        herring::detail::composed_name<detail::mean_word, Space, Weighting>.data();
     static constexpr combine_facts facts{.takes_vectors = true, .linear = true};
 
     template <class Lane>

@@ -9,7 +9,7 @@
 #include "herring/base/config.hpp"
 #include "herring/combine/combine.hpp"
 #include "herring/kernel/sorted_rows.hpp"
-#include "herring/policy/listed_name.hpp"
+#include "herring/policy/composed_name.hpp"
 
 namespace HERRING_NAMESPACE::combine {
 
@@ -27,7 +27,7 @@ template <row_space Space> struct median {
     using axis = axes::combine;
     using space = Space;
     using weighting = herring::weighting::none;
-    static constexpr char const* name = herring::detail::listed_name<detail::median_word, Space>.data();
+    static constexpr char const* name = herring::detail::composed_name<detail::median_word, Space>.data();
     static constexpr combine_facts facts{.takes_vectors = true};
 
     template <class Lane>

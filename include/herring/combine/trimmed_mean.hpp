@@ -10,7 +10,7 @@
 #include "herring/base/config.hpp"
 #include "herring/combine/combine.hpp"
 #include "herring/kernel/sorted_rows.hpp"
-#include "herring/policy/listed_name.hpp"
+#include "herring/policy/composed_name.hpp"
 
 namespace HERRING_NAMESPACE::combine {
 
@@ -41,7 +41,7 @@ requires(PermilleAtEachEnd < 500) //
     using space = Space;
     using weighting = herring::weighting::none;
     static constexpr char const* name =
-        herring::detail::listed_name<detail::trimmed_mean_word, Space, detail::permille<PermilleAtEachEnd>>.data();
+        herring::detail::composed_name<detail::trimmed_mean_word, Space, detail::permille<PermilleAtEachEnd>>.data();
     static constexpr combine_facts facts{.takes_vectors = true};
 
     template <class Lane>

@@ -5,7 +5,7 @@
 
 #include "herring/base/config.hpp"
 #include "herring/combine/combine.hpp"
-#include "herring/policy/listed_name.hpp"
+#include "herring/policy/composed_name.hpp"
 
 namespace HERRING_NAMESPACE::combine {
 
@@ -24,7 +24,7 @@ template <row_weighting Weighting = herring::weighting::none> struct vote {
     using axis = axes::combine;
     using space = herring::space::probability;
     using weighting = Weighting;
-    static constexpr char const* name = herring::detail::listed_name<detail::vote_word, Weighting>.data();
+    static constexpr char const* name = herring::detail::composed_name<detail::vote_word, Weighting>.data();
     static constexpr combine_facts facts{.votes = true};
 };
 static_assert(combine_policy<vote<>>);

@@ -4,11 +4,7 @@
 #define HERRING_GPU_NCCL_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/update/average.hpp"
-#include "herring/update/max.hpp"
-#include "herring/update/min.hpp"
-#include "herring/update/product.hpp"
-#include "herring/update/sum.hpp"
+#include "herring/update/rules.hpp"
 
 #include <concepts>
 #include <cstddef>

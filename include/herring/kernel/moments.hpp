@@ -12,7 +12,7 @@
 #include "herring/kernel/fold.hpp"
 #include "herring/kernel/lanes.hpp"
 #include "herring/model/element.hpp"
-#include "herring/update/sum.hpp"
+#include "herring/update/rules.hpp"
 
 namespace HERRING_NAMESPACE::kernel {
 

@@ -9,7 +9,7 @@
 #include "herring/kernel/lanes.hpp"
 #include "herring/model/element.hpp"
 #include "herring/optimizer/optimizer.hpp"
-#include "herring/update/sum.hpp"
+#include "herring/update/rules.hpp"
 
 #include <cstddef>
 #include <cstring>

@@ -17,8 +17,7 @@
 #include "herring/mpi/calls.hpp"
 #include "herring/reducer.hpp"
 #include "herring/transport/tcp.hpp"
-#include "herring/update/max.hpp"
-#include "herring/update/sum.hpp"
+#include "herring/update/rules.hpp"
 #include "herring/waiting/mpi.hpp"
 
 #include <algorithm>

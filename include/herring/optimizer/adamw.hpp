@@ -11,8 +11,8 @@
 
 namespace HERRING_NAMESPACE::optimizer {
 
-/// w ← (1 − rate · decay) · w;  m ← β₁ m + (1 − β₁) g;  v ← β₂ v + (1 − β₂) g²;
-/// w −= rate / (1 − β₁ⁿ) · m / (√v / √(1 − β₂ⁿ) + ε), in step n.
+/// Adam with decoupled weight decay: w ← (1 − rate · decay) · w;  m ← β₁ m + (1 − β₁) g;  v ← β₂ v + (1 − β₂)
+/// g²; w −= rate / (1 − β₁ⁿ) · m / (√v / √(1 − β₂ⁿ) + ε), in step n.
 ///
 /// Memory: two numbers a weight, at its owner.
 /// Source: Loshchilov and Hutter, ICLR 2019.
@@ -25,7 +25,7 @@ struct adamw {
         double rate = 1e-3;
         double beta1 = 0.9, beta2 = 0.999;
         double epsilon = 1e-8;
-        double decay = 0.01; ///< of the weights, a fraction of the rate
+        double decay = 0.01; ///< of the weights, a factor of the rate
     };
     static constexpr hyper_fault fault(hyper const& values) noexcept {
         return hyper_fault::negative("rate", values.rate)
@@ -35,11 +35,11 @@ struct adamw {
             .or_else(hyper_fault::not_finite("decay", values.decay));
     }
     template <class Number> struct prepared {
-        Number rate;           // corrected for the first moment's bias
-        Number root;           // what √v is multiplied by
-        Number beta1, fresh1;  // of the moment, and of the gradient
-        Number beta2, fresh2;  // the same of its square
-        Number epsilon, keeps; // of the weight
+        Number rate;           // rate / (1 − β₁ⁿ)
+        Number root;           // 1 / √(1 − β₂ⁿ), the factor of √v
+        Number beta1, fresh1;  // β₁, 1 − β₁
+        Number beta2, fresh2;  // β₂, 1 − β₂
+        Number epsilon, keeps; // ε, 1 − rate · decay
     };
     template <class Number>
     static prepared<Number> prepare(hyper const& values, std::uint64_t step) noexcept {

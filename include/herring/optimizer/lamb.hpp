@@ -11,10 +11,11 @@
 
 namespace HERRING_NAMESPACE::optimizer {
 
-/// m and v as of `adamw`;  u = m̂ / (√v̂ + ε) + decay · w;  w −= rate · ‖w‖ / ‖u‖ · u, with the norms of the whole tensor. Where one
-/// of them is 0, the ratio is 1.
+/// Adam with the rate of each tensor scaled to its weights: m and v as for `adamw`;  u = m̂ / (√v̂ + ε) +
+/// decay · w; w −= rate · ‖w‖ / ‖u‖ · u, with the norms of the whole tensor. Where a norm is 0, the ratio is
+/// 1.
 ///
-/// Memory: three numbers a weight, at its owner.
+/// Memory: three numbers a weight, at its owner: m, v and u.
 /// Cost:   two phases, and between them the exchange of two numbers a tensor and rank.
 /// Source: You et al., ICLR 2020; the ratio is not bounded.
 struct lamb {
@@ -37,10 +38,10 @@ struct lamb {
     }
     template <class Number> struct prepared {
         Number rate;
-        Number unbias;        // what m is multiplied by
-        Number root;          // what √v is multiplied by
-        Number beta1, fresh1; // of the moment, and of the gradient
-        Number beta2, fresh2; // the same of its square
+        Number unbias;        // 1 / (1 − β₁ⁿ), the factor of m
+        Number root;          // 1 / √(1 − β₂ⁿ), the factor of √v
+        Number beta1, fresh1; // β₁, 1 − β₁
+        Number beta2, fresh2; // β₂, 1 − β₂
         Number epsilon, decay;
     };
     template <class Number>

@@ -11,10 +11,10 @@
 
 namespace HERRING_NAMESPACE::optimizer {
 
-/// m ← momentum · m + g + decay · w;  w −= rate · m.
+/// Gradient descent with momentum: m ← momentum · m + g + decay · w;  w −= rate · m.
 ///
 /// Memory: one number a weight, at its owner.
-/// Source: Polyak, 1964; as in the common frameworks, without dampening.
+/// Source: Polyak, 1964; without dampening, as in the common frameworks.
 struct momentum {
     using axis = axes::optimizer;
     static constexpr char const* name = "momentum";

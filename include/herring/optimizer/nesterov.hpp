@@ -1,4 +1,4 @@
-// herring: the optimizer `nesterov`: gradient descent with Nesterov's momentum.
+// herring: the optimizer `nesterov`: gradient descent with Nesterov momentum.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_OPTIMIZER_NESTEROV_HPP
 #define HERRING_OPTIMIZER_NESTEROV_HPP
@@ -10,11 +10,12 @@
 
 namespace HERRING_NAMESPACE::optimizer {
 
-/// m ← momentum · m + g + decay · w;  w −= rate · (g + decay · w + momentum · m).
+/// Gradient descent with Nesterov momentum: m ← momentum · m + g + decay · w;  w −= rate · (g + decay · w +
+/// momentum · m).
 ///
 /// Memory: one number a weight, at its owner.
 /// Source: Nesterov, 1983; in the form of Sutskever et al., ICML 2013.
-struct nesterov : momentum { // the same hyper values, of another step
+struct nesterov : momentum { // with the hyper values of momentum
     static constexpr char const* name = "nesterov";
 
     template <class Lanes, class Number>

@@ -1,11 +1,11 @@
-// herring: `optimizer::on_nonfinite<Inner, What>`: what is done with a step that has a gradient which is not finite.
+// herring: `optimizer::on_nonfinite<Inner, What>`: an optimizer with a rule for non-finite gradients.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_OPTIMIZER_ON_NONFINITE_HPP
 #define HERRING_OPTIMIZER_ON_NONFINITE_HPP
 
 #include "herring/base/config.hpp"
 #include "herring/optimizer/optimizer.hpp"
-#include "herring/policy/decorated_name.hpp"
+#include "herring/policy/composed_name.hpp"
 
 namespace HERRING_NAMESPACE::detail {
 
@@ -23,11 +23,12 @@ constexpr optimizer_facts with_nonfinite(optimizer_facts facts, nonfinite what) 
 
 namespace HERRING_NAMESPACE::optimizer {
 
-/// Any optimizer, yours too, with a rule for gradients that are not finite; without it such a gradient ends the world.
+/// Any optimizer, user-defined too, with a rule for gradients that are not finite. Without one such a
+/// gradient ends the world.
 ///
 /// Cost: none; `nonfinite::skip_step` takes two phases: weights travel when all gradients have been summed.
 template <class Inner, nonfinite What> struct on_nonfinite : Inner {
-    static constexpr char const* name = detail::decorated_name<detail::nonfinite_word<What>, Inner>.data();
+    static constexpr char const* name = detail::composed_name<detail::nonfinite_word<What>, Inner>.data();
     static constexpr optimizer_facts facts = detail::with_nonfinite(Inner::facts, What);
 };
 

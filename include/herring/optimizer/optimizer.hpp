@@ -1,4 +1,4 @@
-// herring: what an optimizer is: what is done with a weight, its gradient and its state, where the gradient has been summed.
+// herring: the concept of optimizers, which update weights where gradients are summed; and the default, none.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_OPTIMIZER_OPTIMIZER_HPP
 #define HERRING_OPTIMIZER_OPTIMIZER_HPP
@@ -15,45 +15,47 @@
 
 namespace HERRING_NAMESPACE {
 
-/// What is done with a step that has a gradient which is not finite.
+/// The treatment of a step with a gradient that is not finite.
 enum class nonfinite : std::uint8_t {
     fail,     ///< the world ends, and the error names the tensor
-    pass,     ///< it goes into the weights
-    skip_step ///< no weight is updated on any rank, the step is not counted, and `wait()` says so; in two phases
+    pass,     ///< the gradient goes into the weights
+    skip_step ///< no rank updates a weight, the step is not counted, `wait()` reports it; in two phases
 };
 
-/// What an optimizer promises, as `static constexpr optimizer_facts facts{...};`.
+/// The facts of an optimizer: `static constexpr optimizer_facts facts{...};`.
 struct optimizer_facts {
-    int states = 0; ///< numbers that are kept of each weight, at most 8; they are 0 at the start
-    /// `step` is made of operators, `?:` and `herring::lanes` alone, so that one template serves numbers and GNU vectors of them.
-    /// False: it is called weight by weight, and may be any code.
+    int states = 0; ///< numbers of state for each weight, at most 8; 0 at the start
+    /// True: `step` consists of operators, `?:` and `herring::lanes` alone, so that one template serves
+    /// numbers and GNU vectors of them. False: `step` is called weight by weight, and may be any code.
     bool takes_vectors = false;
-    /// `hyper` has `double clip`: where the norm of all gradients is greater, they are scaled down to it. In two phases.
+    /// `hyper` has `double clip`: gradients whose common norm is greater are scaled down to it. In two
+    /// phases.
     bool clips = false;
-    /// It has `direction` and `adapt`: what is done with a weight depends on norms of its tensor. In two phases.
+    /// The optimizer has `direction` and `adapt`: the update of a weight depends on norms of its tensor. In
+    /// two phases.
     bool tensor_norms = false;
     nonfinite on_nonfinite = nonfinite::fail;
 
-    /// Whether no weight can be updated before all gradients are summed.
+    /// True if no weight can be updated before all gradients are summed.
     constexpr bool two_phases() const noexcept {
         return clips || tensor_norms || on_nonfinite == nonfinite::skip_step;
     }
 };
 
-/// Norms of one tensor, of all its elements: what an optimizer with `tensor_norms` is told.
+/// Norms of one tensor, over all its elements: the argument of `adapt`.
 struct tensor_norms {
     double weights = 0;
-    double directions = 0; ///< of what `direction` made
+    double directions = 0; ///< of the results of `direction`
 };
 
-/// A hyper value that cannot be meant: what `fault(hyper)` of an optimizer returns.
+/// A hyper value that is refused: the result of `fault(hyper)` of an optimizer.
 struct hyper_fault {
     char const* member = nullptr; ///< nullptr: nothing is wrong
     double value = 0;
     char const* must = nullptr; ///< "be 0 or more"
 
     explicit constexpr operator bool() const noexcept { return member != nullptr; }
-    /// The first of them.
+    /// This fault if there is one, else the other.
     constexpr hyper_fault or_else(hyper_fault other) const noexcept {
         return member != nullptr ? *this : other;
     }
@@ -61,7 +63,7 @@ struct hyper_fault {
         return value >= -largest && value <= largest ? hyper_fault{}
                                                      : hyper_fault{member, value, "be a finite float"};
     }
-    static constexpr hyper_fault negative(char const* member, double value) noexcept { // or not finite
+    static constexpr hyper_fault negative(char const* member, double value) noexcept { // also: not finite
         return value >= 0 && value <= largest
                    ? hyper_fault{}
                    : hyper_fault{member, value, "be 0 or more, and a finite float"};
@@ -77,7 +79,7 @@ struct hyper_fault {
     }
 
   private:
-    // Most weights are computed in float.
+    // Limits of float, in which most weights are computed.
     static constexpr double largest = std::numeric_limits<float>::max(),
                             least = std::numeric_limits<float>::min();
 };
@@ -166,21 +168,25 @@ concept optimizer_directs =
                                     (!Policy::facts.takes_vectors ||
                                      clauses::optimizer::directs<Policy, float, clauses::optimizer::floats>));
 
-/// What is done with each weight, by the rank that has summed its gradient.
+/// An optimizer updates each weight, on the rank that has summed its gradient. All functions are static and
+/// noexcept.
 ///
-/// - `hyper`: an aggregate of doubles, with defaults. The program may set others between steps, alike on all ranks.
-/// - `prepare<Number>(hyper, n)`: the numbers of step n, which counts from 1; once a step, so in double, bias correction too.
-/// - `step(weight, gradient, state, prepared)`: the update of one weight, or of a vector of them; `state` is an array of
-///   `facts.states`. All noexcept and static.
-/// - with `facts.tensor_norms`, `direction(weight, gradient, state, prepared)`: what takes the gradient's place in `step`; it alone
-///   may change the state. `adapt(prepared, tensor_norms)`: the numbers for a tensor of these norms, for its `step`.
-/// - with `facts.clips`, `hyper::clip`.
-/// - where it wants, `static hyper_fault fault(hyper const&) noexcept`: `set` refuses values of which it names one.
+/// - `hyper`: an aggregate of doubles, with defaults. The program may set other values between steps, equal
+///   on all ranks.
+/// - `prepare<Number>(hyper, n)`: the numbers of step n, which counts from 1. Called once a step, so in
+///   double; includes bias correction.
+/// - `step(weight, gradient, state, prepared)`: updates one weight, or a vector of them; `state` is an array
+///   of `facts.states` numbers, or vectors.
+/// - `direction(weight, gradient, state, prepared)`, with `facts.tensor_norms`: returns the value that
+///   replaces the gradient in `step`; only `direction` may change the state. `adapt(prepared, tensor_norms)`:
+///   returns the numbers for the `step` of a tensor with these norms.
+/// - `hyper::clip`, with `facts.clips`.
+/// - `hyper_fault fault(hyper const&)`, optional: `set` refuses values with a fault.
 ///
-/// Bits: `step` runs over blocks and over single weights, in loops that the compiler may contract; made of
-///       `herring::lanes::product`, `sqrt`, `+`, `-` and `/` it has the same bits everywhere.
+/// Bits: `step` runs over blocks and over single weights, in loops that the compiler may contract. A `step`
+///       of `herring::lanes::product`, `sqrt`, `+`, `-` and `/` has the same bits everywhere.
 ///
-/// `optimizer::none`, the default, is the model without any of these: gradients are reduced, and nothing else.
+/// `optimizer::none`, the default, has none of these members: gradients are reduced, and nothing else.
 template <class Policy>
 concept optimizer_policy = std::same_as<typename Policy::axis, axes::optimizer> &&
     (std::same_as<Policy, optimizer::none> ||
@@ -242,16 +248,16 @@ template <class Policy> struct check<axes::optimizer, Policy> {
 };
 
 namespace detail {
-/// What an optimizer says of these values, if it says anything.
+/// Returns the fault that an optimizer finds in these values, if it checks values.
 template <class Policy> constexpr hyper_fault fault_of(typename Policy::hyper const& values) noexcept {
     if constexpr (requires { Policy::fault(values); })
         return Policy::fault(values);
     else
         return {};
 }
-/// Whether weights are updated where gradients are summed.
+/// True if weights are updated where gradients are summed.
 template <class Policy> inline constexpr bool optimizes = !std::is_same_v<Policy, optimizer::none>;
-/// Whether that takes all gradients to be summed first.
+/// True if all gradients have to be summed before the first weight is updated.
 template <class Policy>
 inline constexpr bool in_two_phases = [] {
     if constexpr (optimizes<Policy>) return Policy::facts.two_phases();
@@ -260,5 +266,49 @@ inline constexpr bool in_two_phases = [] {
 } // namespace detail
 
 } // namespace HERRING_NAMESPACE
+
+namespace HERRING_NAMESPACE::optimizer {
+
+/// No optimizer: tensors made ready hold the reduced values after `wait()`, and the program updates its
+/// weights. The default.
+struct none {
+    using axis = axes::optimizer;
+    static constexpr char const* name = "none";
+};
+static_assert(optimizer_policy<none>);
+
+/// The step of `Outer` with the gradient anchor − mean. The weight is the anchor; the mean of the ranks'
+/// weights takes the gradient's place.
+///
+/// Source: Douillard et al., "DiLoCo", 2023; Reddi et al., ICLR 2021 (adaptive federated optimization).
+template <class Outer> struct anchored {
+    using axis = axes::optimizer;
+    static constexpr char const* name = Outer::name;
+    static constexpr optimizer_facts facts = Outer::facts;
+    using hyper = typename Outer::hyper;
+
+    template <class Number> static auto prepare(hyper const& values, std::uint64_t step) noexcept {
+        return Outer::template prepare<Number>(values, step);
+    }
+    template <class Lanes, class Prepared>
+    static void step(Lanes& anchor, Lanes mean, Lanes* state, Prepared const& with) noexcept {
+        Outer::step(anchor, anchor - mean, state, with);
+    }
+};
+
+} // namespace HERRING_NAMESPACE::optimizer
+
+namespace HERRING_NAMESPACE::detail {
+
+/// The optimizer that runs where contributions are summed: that of the pack, or the outer optimizer of its
+/// sync policy.
+template <class Pack, class Sync> struct optimizer_of { using type = typename Pack::optimizer; };
+template <class Pack, class Sync>
+requires(Sync::facts.outer) //
+    struct optimizer_of<Pack, Sync> {
+    using type = optimizer::anchored<typename Sync::outer>;
+};
+
+} // namespace HERRING_NAMESPACE::detail
 
 #endif // HERRING_OPTIMIZER_OPTIMIZER_HPP

@@ -11,7 +11,7 @@
 
 namespace HERRING_NAMESPACE::optimizer {
 
-/// w −= rate · (g + decay · w).
+/// Gradient descent: w −= rate · (g + decay · w).
 ///
 /// Memory: none beside the weights.
 struct sgd {

@@ -7,7 +7,7 @@
 
 #include "herring/base/config.hpp"
 #include "herring/outputs/outputs.hpp"
-#include "herring/policy/listed_name.hpp"
+#include "herring/policy/composed_name.hpp"
 
 namespace HERRING_NAMESPACE::outputs {
 
@@ -20,7 +20,7 @@ template <class Output, class... All> constexpr int times() noexcept {
 }
 template <class... Output> constexpr char const* name_of_list() noexcept {
     if constexpr ((output_kind<Output> && ...))
-        return herring::detail::listed_name<of_word, Output...>.data();
+        return herring::detail::composed_name<of_word, Output...>.data();
     else
         return "of";
 }

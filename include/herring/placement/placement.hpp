@@ -1,4 +1,4 @@
-// herring: the concept of placement policies: the rule that gives nodes their roles.
+// herring: placement policies, which give nodes their roles: the concept, and the default, colocated.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_PLACEMENT_PLACEMENT_HPP
 #define HERRING_PLACEMENT_PLACEMENT_HPP
@@ -13,7 +13,7 @@
 
 namespace HERRING_NAMESPACE {
 
-/// What a placement policy promises, as `static constexpr placement_facts facts{...};`.
+/// The facts of a placement policy: `static constexpr placement_facts facts{...};`.
 struct placement_facts {
     bool dedicated_servers = false; ///< a node may have one role only; false: every node has both
 };
@@ -26,10 +26,11 @@ concept placement_assigns = requires(topology const& map) {
 template <class Policy>
 concept placement_states_facts = states_facts<Policy, placement_facts>;
 
-/// Decides which nodes contribute and which serve. A pure function of the topology, the same on every rank.
+/// A placement policy decides which nodes contribute and which serve. A pure function of the topology, the
+/// same on every rank.
 ///
-/// Errors: `bad_argument` on every rank, from the reducer's constructor, for roles without a server or a contributor, with a
-///         node that does not exist or is listed twice, and for a node without a role; the text names the policy and the node.
+/// Errors:  `bad_argument` on every rank, from the reducer's constructor: no server, no contributor, a node
+///          that does not exist, is listed twice or has no role. The text names the policy and the node.
 template <class Policy>
 concept placement_policy = std::same_as<typename Policy::axis, axes::placement> &&
     placement_assigns<Policy> && placement_states_facts<Policy>;
@@ -47,5 +48,25 @@ template <class Policy> struct check<axes::placement, Policy> {
 };
 
 } // namespace HERRING_NAMESPACE
+
+namespace HERRING_NAMESPACE::placement {
+
+/// Every node contributes, and serves one shard of every bucket. The default.
+///
+/// Shape:   N nodes → N contributors and N servers with equal shares, number n of each on node n; each local
+///          rank serves its own chunks.
+/// Cost:    2(N-1)/N · M bytes out of a node and as many in, for M bytes of gradients; no extra machine.
+/// Source:  Parameter Hub, SoCC'18 (CS: colocated sharded); Herring, SC'20 gives each server its own share.
+struct colocated {
+    using axis = axes::placement;
+    static constexpr char const* name = "colocated";
+
+    static constexpr placement_facts facts{.dedicated_servers = false};
+
+    static constexpr roles assign(topology const& map) { return roles::both(map.nodes()); }
+};
+static_assert(placement_policy<colocated>);
+
+} // namespace HERRING_NAMESPACE::placement
 
 #endif // HERRING_PLACEMENT_PLACEMENT_HPP

@@ -1,4 +1,4 @@
-// herring: buckets, shards and chunks, and where tensors lie in them: what a plan is made of.
+// herring: the parts of a plan: buckets, shards, chunks, and the places of tensors.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_PLAN_BUCKET_HPP
 #define HERRING_PLAN_BUCKET_HPP
@@ -11,13 +11,13 @@
 
 namespace HERRING_NAMESPACE {
 
-/// How a bucket travels. The plan decides it from sizes.
+/// The way of a bucket. The plan decides it from sizes and topology.
 enum class route : std::uint8_t {
     mailbox,      ///< one node, small: every rank copies into its mailbox, and every rank sums all mailboxes
     local,        ///< one node: every local rank sums its own chunks for all
     one_hop,      ///< several nodes, small: every rank sends to every node, each sums in rank order
     two_hop,      ///< several nodes: push to the chunk's server, which sums and returns the result
-    dissemination ///< many nodes, tiny: ⌈log2 nodes⌉ rounds, each forwards all it has; each sums in rank order
+    dissemination ///< many nodes, tiny: ⌈log2 nodes⌉ rounds of forwarding; every rank sums in rank order
 };
 
 constexpr char const* to_string(route r) noexcept {
@@ -36,19 +36,19 @@ constexpr char const* to_string(route r) noexcept {
     return "unknown";
 }
 
-/// A range of a bucket with one server. Chunk k of it starts at offset + k·chunk_elements.
+/// A range of a bucket with one server. Its chunk k starts at offset + k·chunk_elements.
 struct shard {
     std::size_t offset = 0; ///< elements from the bucket's start
     std::size_t elements = 0;
     std::size_t chunk_elements = 0; ///< all chunks but the last have this many
     std::uint32_t chunks = 0;
-    std::uint32_t first_chunk = 0; ///< dense chunk id in the bucket of this shard's chunk 0
+    std::uint32_t first_chunk = 0; ///< number of this shard's chunk 0 among the chunks of the bucket
     server_id server{0};           ///< of `plan::roles`; −1 where every node sums for itself (one hop)
     int owner = -1; ///< local rank of the server that handles all chunks; -1: k mod L handles chunk k
 };
 
-/// A run of tensors that travels together. A split bucket is stored as several consecutive entries: only the first has
-/// `tensors` > 0; the others become ready with it.
+/// A run of tensors that travels together. A split bucket is stored as several consecutive entries: only the
+/// first has `tensors` > 0; the others become ready with it.
 struct bucket {
     std::size_t offset = 0;         ///< elements from the start of a rank's tensor memory
     std::size_t elements = 0;       ///< with the padding between tensors
@@ -69,19 +69,20 @@ struct placed_tensor {
 
 /// Chunks that a pair of ranks exchanges within a shard: every `stride`-th, from `first` on.
 ///
-/// Local rank l of a node of L ranks handles the chunks k with k mod L = l. So the pair (l of L, m of M) shares
-/// the k that satisfy both, which is one residue modulo lcm(L, M), or none.
+/// Local rank l of a node of L ranks handles the chunks k with k mod L = l. So the pair (l of L, m of M)
+/// shares the k that satisfy both, which is one residue modulo lcm(L, M), or none.
 struct chunk_stream {
     std::uint32_t first = 0;
     std::uint32_t stride = 0; ///< 0: the pair shares no chunk
 
     constexpr bool any() const noexcept { return stride != 0; }
 
-    /// Whether the stream has chunks of this shard. One local rank handles all chunks of a shard with an owner.
+    /// True if the stream may have chunks of this shard. One local rank handles all chunks of a shard with an
+    /// owner.
     constexpr bool handles(shard const& s) const noexcept {
         return any() && (s.owner < 0 || static_cast<std::uint32_t>(s.owner) % stride == first);
     }
-    /// Number of its chunks of this shard, if it handles the shard.
+    /// Number of the stream's chunks of this shard, if `handles`.
     constexpr std::uint32_t count(shard const& s) const noexcept {
         if (s.owner >= 0) return s.chunks;
         if (s.chunks <= first) return 0;

@@ -19,8 +19,8 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// Cuts one shard into chunks of at most `chunk_elements`, and enough of them that each of `local_ranks` ranks has
-/// work if the size allows it.
+/// Cuts one shard into chunks of at most `chunk_elements`. If the size allows it, there is a chunk for each
+/// of `local_ranks` ranks.
 constexpr shard cut(std::size_t offset, std::size_t elements, server_id server, std::size_t chunk_elements,
                     std::size_t line_elements, int local_ranks) noexcept {
     shard part{.offset = offset, .elements = elements, .server = server};
@@ -34,8 +34,8 @@ constexpr shard cut(std::size_t offset, std::size_t elements, server_id server, 
     return part;
 }
 
-/// Elements of each part of a split bucket; the last part may have fewer. Parts are even and have at most `most`
-/// elements; 0: the bucket is one part.
+/// Elements of each part of a split bucket; the last part may have fewer. Parts are even and have at most
+/// `most` elements; 0: the bucket is one part.
 constexpr std::size_t split_elements(std::size_t elements, std::size_t most,
                                      std::size_t line_elements) noexcept {
     if (most == 0 || elements <= most) return elements;
@@ -53,27 +53,28 @@ constexpr void range_of(std::span<bucket_tensor const> tensors, std::size_t offs
     }
 }
 
-/// What is divided into shards: its place in errors, and who contributes.
+/// Facts of a bucket that is divided into shards: its place in errors, and what its contributors send.
 struct division {
     static constexpr std::size_t no_number = ~std::size_t{0};
-    int rank = -1;                       ///< the rank that reports; -1: not known
+    int rank = -1;                       ///< the rank that reports errors; -1: not known
     char const* operation = "make_plan"; ///< the call that divides
     std::size_t bucket = no_number;      ///< no_number: a piece of the call's buffer
-    server_id whole{0}; ///< of dedicated servers: the one that takes the bucket if it is small
-    /// Numbers that a node's part has of each element; a slot has room for its chunk's.
+    server_id whole{0};                  ///< the server that takes the whole bucket if it is small
+    /// Numbers that a node's part has for each element; a slot has room for those of a chunk.
     std::size_t part_width = 1;
     bool twofold = false; ///< two results for each element
 };
 
-/// What each server has of the buckets so far: small ones go to whoever has least for its share, so in rotation if all are small.
+/// Elements of each server in the buckets so far. A small bucket goes to the server with the least load for
+/// its share; if all are small, servers take turns.
 class server_loads {
   public:
     constexpr explicit server_loads(roles const& of) : roles_(of) {
         for (std::size_t s = 0; s < of.servers.size(); ++s) elements_.push_back(0);
     }
-    /// `shards`: of the plan that has the bucket.
+    /// Adds a bucket; `shards` are those of its plan.
     constexpr void add(bucket const& one, std::vector<shard> const& shards) noexcept {
-        if (one.path != route::two_hop) return; // no server has it
+        if (one.path != route::two_hop) return; // the bucket has no server
         for (std::uint32_t s = one.first_shard; s < one.first_shard + one.shards; ++s)
             elements_[shards[s].server.place()] += shards[s].elements;
     }
@@ -86,7 +87,7 @@ class server_loads {
     constexpr std::size_t elements(server_id of) const noexcept { return elements_[of.place()]; }
 
   private:
-    /// Whether elements ÷ share of `a` are fewer than of `b`: as fractions, in whole numbers.
+    /// True if elements ÷ share of `a` is less than that of `b`. Compares fractions, in whole numbers.
     constexpr bool has_less(std::size_t a, std::size_t b) const noexcept {
         std::size_t const of_a = roles_.share(server_id::at(a)), of_b = roles_.share(server_id::at(b));
         std::size_t const whole_a = elements_[a] / of_a, whole_b = elements_[b] / of_b;
@@ -98,15 +99,15 @@ class server_loads {
     std::vector<std::size_t> elements_;
 };
 
-/// Checks what a sharding policy assigns, range by range. It keeps the first defect and throws nothing: a policy's
-/// function may be noexcept.
+/// Checks the ranges that a sharding policy assigns, one by one. Keeps the first defect and throws nothing,
+/// because a policy's function may be noexcept.
 ///
 /// Cost: O(1) a range.
 class shard_check {
   public:
     constexpr shard_check(bucket_view const& view, int servers) noexcept : view_(view), servers_(servers) {}
 
-    /// Whether the range is sound: it begins where the previous range ended, and has a server.
+    /// True if the range begins where the previous range ended, and has a server.
     constexpr bool takes(std::size_t offset, std::size_t elements, server_id server) noexcept {
         if (defect_ != nullptr) return false;
         if (offset != next_)
@@ -122,7 +123,7 @@ class shard_check {
         return defect_ == nullptr;
     }
 
-    /// Whether all ranges were sound and cover every element.
+    /// True if all ranges were sound and cover every element.
     constexpr bool sound() const noexcept { return defect_ == nullptr && next_ == view_.elements; }
 
     /// Throws the defect as `bad_argument`.
@@ -137,8 +138,9 @@ class shard_check {
     int server_ = 0;
 };
 
-/// Fills in route, shards and chunks of one bucket; appends to `shards`. Throws `bad_argument` when the sharding policy
-/// does not give every element one server.
+/// Fills in route, shards and chunks of one bucket; appends to `shards`.
+///
+/// Errors: `bad_argument` if the sharding policy does not give every element one server.
 template <class Sharding>
 constexpr void divide(bucket& result, bucket_view const& view, route_limits const& facts,
                       std::vector<shard>& shards, division const& of) {
@@ -150,7 +152,7 @@ constexpr void divide(bucket& result, bucket_view const& view, route_limits cons
     std::size_t const chunk =
         std::max((one_node ? facts.tuning.local_chunk_bytes : facts.tuning.chunk_bytes) /
                      (facts.element_bytes * width),
-                 std::size_t{1}); // local chunks may be smaller than an element of 256 bytes
+                 std::size_t{1}); // a local chunk may be smaller than an element of 256 bytes
     std::size_t const line = width == 1 ? facts.line_elements : std::min(facts.line_elements, chunk);
     std::uint32_t chunks = 0;
     auto const add = [&](std::size_t offset, std::size_t elements, server_id server) {

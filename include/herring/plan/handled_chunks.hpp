@@ -1,4 +1,4 @@
-// herring: where a rank keeps what belongs to the chunks that it combines: dense, in the order of the plan.
+// herring: the places of an optimizer's numbers on the rank that combines their chunks: dense, in plan order.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_PLAN_HANDLED_CHUNKS_HPP
 #define HERRING_PLAN_HANDLED_CHUNKS_HPP
@@ -15,15 +15,17 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// The chunks of a plan's buckets that one rank combines: those of its node's shards that are its own by local and two hops, its
-/// own ones of all shards by one hop and dissemination, and the whole bucket by mailbox.
+/// The chunks of a plan's buckets that one rank combines. By local and two hops: the chunks that the rank
+/// handles of its node's shards; by one hop and dissemination: the chunks that it handles of all shards; by
+/// mailbox: the whole bucket.
 ///
-/// Shape:  a chunk takes as many places as the largest of its shard, so that its place is arithmetic.
+/// Shape:  a chunk takes as many places as the largest chunk of its shard, so that a place is computed in
+///         O(log shards).
 /// Memory: 8 bytes a shard of the plan.
 class handled_chunks {
   public:
     handled_chunks() = default;
-    /// `own`: the chunks of a shard that the rank handles; `server`: that its node is.
+    /// `own`: the chunks of a shard that the rank handles; `server`: the server of the rank's node.
     handled_chunks(plan const& of, chunk_stream own, server_id server)
         : own_(own), server_(server), first_(of.shards.size()) {
         for (bucket const& b : of.buckets)
@@ -35,13 +37,14 @@ class handled_chunks {
             }
     }
 
-    /// Places of a rank that combines its own chunks of a shard of a bucket of this route.
+    /// Places of the chunks `own` of a shard, whose bucket takes the route `by`.
     static std::size_t places(plan const& of, route by, shard const& one, chunk_stream own) noexcept {
         return by == route::mailbox ? round_up(one.elements, of.line_elements)
                                     : own.count(one) * one.chunk_elements;
     }
 
-    /// Calls `with(bucket number, offset in the bucket, elements, place)` for each chunk, in the order of the plan.
+    /// Calls `with(bucket number, offset in the bucket, elements, place)` for each chunk, in the order of the
+    /// plan.
     template <class With> void for_each(plan const& of, With const& with) const {
         for (std::size_t b = 0; b < of.buckets.size(); ++b) {
             bucket const& in = of.buckets[b];
@@ -61,20 +64,22 @@ class handled_chunks {
         }
     }
 
-    /// Places in all.
+    /// All places.
     std::size_t elements() const noexcept { return elements_; }
 
-    /// Whether this rank is the lowest, node by node, of those that combine its chunks of a bucket of this route.
+    /// True if this rank is the lowest, node by node, of the ranks that combine its chunks of a bucket with
+    /// this route.
     bool is_lowest(route by) const noexcept {
-        if (by == route::two_hop || by == route::local) return true; // nobody else does
+        if (by == route::two_hop || by == route::local) return true; // no other rank combines them
         return server_.value == 0 && (by != route::mailbox || own_.first == 0);
     }
 
-    /// The place of element `offset` of a bucket, which begins a chunk of the rank's, or by mailbox the bucket.
+    /// The place of element `offset` of a bucket, which begins a chunk of this rank, or by mailbox the
+    /// bucket.
     std::size_t place(plan const& of, std::size_t bucket_number, std::size_t offset) const noexcept {
         bucket const& b = of.buckets[bucket_number];
         std::size_t low = b.first_shard, high = low + b.shards;
-        while (high - low > 1) { // shards ascend
+        while (high - low > 1) { // shards are sorted by offset
             std::size_t const middle = low + (high - low) / 2;
             (of.shards[middle].offset <= offset ? low : high) = middle;
         }
@@ -91,9 +96,10 @@ class handled_chunks {
     std::size_t elements_ = 0;
 };
 
-/// Sets what an optimizer keeps on the ranks that combine, at least and at most, of `bytes` for each place of theirs.
+/// Sets the least and the greatest memory of an optimizer on the ranks that combine, with `bytes` for each
+/// place.
 ///
-/// Cost: O(shards · ranks of a server), of buckets that every node combines O(shards · ranks).
+/// Cost: O(shards · ranks of a server); O(shards · ranks) for buckets that every node combines.
 HERRING_SETUP inline void set_optimizer_bytes(plan& of, topology const& map, std::size_t bytes) {
     std::vector<std::size_t> places(static_cast<std::size_t>(map.size()));
     auto const add = [&](int node, bucket const& b, shard const& s) {

@@ -12,7 +12,7 @@
 #include "herring/model/roles.hpp"
 #include "herring/model/topology.hpp"
 #include "herring/model/tunings.hpp"
-#include "herring/placement/colocated.hpp"
+#include "herring/placement/placement.hpp"
 #include "herring/plan/bucket.hpp"
 #include "herring/plan/division.hpp"
 #include "herring/plan/route_limits.hpp"
@@ -29,39 +29,40 @@
 
 namespace HERRING_NAMESPACE {
 
-/// Everything that a step needs to know, computed once. A value: print it, compare it, test it.
+/// All decisions about a step, computed once. A value: print it, compare it, test it.
 ///
 /// Shape:  n tensors → `buckets`; each bucket → `shards` (one server each) → chunks of at most
 ///         `chunk_bytes`, handled on every node by local rank k mod L.
 /// Cost:   O(tensors + shards) in time and memory; chunks are computed, not stored.
 struct plan : route_limits {
-    /// Pieces of a call's buffer at once: one being copied in, one reduced, one copied out, one in reserve.
+    /// Pieces of a call's buffer in flight: one being copied in, one reduced, one copied out, one in reserve.
     static constexpr std::size_t bounce_slots = 4;
     std::vector<placed_tensor> tensors;
     std::vector<bucket> buckets;
     std::vector<shard> shards;
     std::size_t elements = 0; ///< of a rank's tensor memory, padding included
     std::uint64_t digest = 0; ///< of all of the above, compared between ranks at construction
-    /// What an optimizer keeps on a rank that combines: state, weights before rounding, gradients of a step in two phases.
+    /// Memory of an optimizer on a rank that combines: state, weights before rounding, gradients of a step in
+    /// two phases.
     std::size_t least_optimizer_bytes = 0, most_optimizer_bytes = 0;
-    /// A fusion policy with a threshold (`balanced_buffer`): what it has and what it became for these servers and ranks, each of
-    /// which would get less than so many bytes of a bucket otherwise. 0: another policy.
+    /// For a fusion policy with a threshold (`balanced_buffer`): its threshold, the threshold grown for these
+    /// servers and ranks, and the least bytes of a bucket that each of them shall get. 0: another policy.
     std::size_t fusion_bytes = 0, grown_fusion_bytes = 0, least_share_bytes = 0;
 
     /// Bytes of one rank's tensor memory.
     constexpr std::size_t tensor_bytes() const noexcept { return elements * element_bytes; }
 
-    /// Elements of the largest piece of a call's buffer on devices, whole cache lines: what passes the host is not larger than
-    /// a bucket is. 0: tensors do not lie on devices.
+    /// Elements of the largest piece of a call's buffer on devices, in whole cache lines; a piece that passes
+    /// the host is not larger than a bucket. 0: tensors do not lie on devices.
     constexpr std::size_t call_piece_elements() const noexcept {
         std::size_t const bytes =
             tuning.split_bytes > 0 ? std::min(tuning.piece_bytes, tuning.split_bytes) : tuning.piece_bytes;
         std::size_t const lines = bytes / element_bytes / line_elements;
         return (bytes > 0 && lines == 0 ? 1 : lines) * line_elements;
     }
-    /// Staging memory of one rank that exchanges with `peers` ranks of other nodes, in bytes:
-    /// peers · (window · chunk + one-hop window · one-hop chunk); where ranks share a node, the node's sum adds
-    /// peers · window · chunk + half a one-hop window · one-hop chunk. Dissemination adds window · nodes · its
+    /// Staging memory of one rank that exchanges with `peers` ranks of other nodes, in bytes: peers · (window
+    /// · chunk + one-hop window · one-hop chunk); where ranks share a node, the node's sum adds peers ·
+    /// window · chunk + half a one-hop window · one-hop chunk. Dissemination adds window · nodes · its
     /// largest bucket.
     constexpr std::size_t staging_bytes(std::size_t peers) const noexcept {
         if (nodes < 2 || peers == 0) return 0;
@@ -77,7 +78,7 @@ namespace detail {
 
 [[noreturn]] HERRING_SEPARABLE void refuse_plan(std::initializer_list<text_part> what);
 
-/// The elements of all tensors. Refuses sizes that no plan has.
+/// Returns the elements of all tensors. Refuses sizes beyond the limits of a plan.
 constexpr std::size_t checked_sum(std::span<std::size_t const> elements, topology const& map,
                                   std::size_t element_bytes, std::size_t accumulator_bytes,
                                   exchange_tuning const& tuning) {
@@ -96,7 +97,7 @@ constexpr std::size_t checked_sum(std::span<std::size_t const> elements, topolog
     return all;
 }
 
-/// Of all that ranks have to plan alike.
+/// Digest of the parts of a plan that have to be equal on all ranks.
 constexpr std::uint64_t digest_of(plan const& p) noexcept {
     digest sum;
     sum.add(p.elements).add(p.element_bytes).add(p.part_element_bytes);
@@ -115,10 +116,10 @@ constexpr std::uint64_t digest_of(plan const& p) noexcept {
 /// Computes the plan; `elements[i]` is the size of tensor i in layout order.
 ///
 /// Cost:   O(tensors + shards); usable in a constant expression.
-/// Errors: `bad_argument`, the same on every rank: a sharding policy that does not give every element of a bucket one
-///         server; a fusion policy that is not deterministic; a placement policy that lists a node twice, a node that
-///         does not exist, or no server; chunks below a cache line; sizes beyond 8 TiB. The text names the policy,
-///         and the bucket and the range, or the node.
+/// Errors: `bad_argument`, the same on every rank: a sharding policy that does not give every element of a
+///         bucket one server; a fusion policy that is not deterministic; a placement policy that lists a node
+///         twice, a node that does not exist, or no server; chunks below a cache line; sizes beyond 8 TiB.
+///         The text names the policy, and the bucket and the range, or the node.
 /// Source: Herring, SC'20 (balanced buckets); Parameter Hub, SoCC'18 (chunks owned end to end).
 template <class Fusion, class Sharding, class Placement = placement::colocated>
 HERRING_SETUP constexpr plan make_plan(std::span<std::size_t const> elements, topology const& map,
@@ -138,7 +139,7 @@ HERRING_SETUP constexpr plan make_plan(std::span<std::size_t const> elements, to
     result.contributing_ranks = result.roles.contributing_ranks(map);
     result.part_element_bytes = result.roles.largest_contributor(map) > 1 ? accumulator_bytes : element_bytes;
     result.line_elements =
-        64 / std::gcd(std::size_t{64}, element_bytes); // also for sizes such as 24: 8 elements are 3 lines
+        64 / std::gcd(std::size_t{64}, element_bytes); // for 24 bytes: 8 elements, which are 3 lines
     result.tuning = tuning;
     result.tensors.reserve(elements.size());
     if constexpr (requires { Fusion::threshold(1, 1), Fusion::bytes, Fusion::min_shard_bytes; }) {
@@ -185,7 +186,7 @@ HERRING_SETUP constexpr plan make_plan(std::span<std::size_t const> elements, to
                                  i + 1 < elements.size() ? elements[i + 1] * element_bytes : 0,
                                  result.roles.server_count(), result.largest_node};
         bool const full = Fusion::closes(state);
-        if (Fusion::closes(state) != full) // ranks must close the same buckets
+        if (Fusion::closes(state) != full) // all ranks must close the same buckets
             detail::refuse_plan({"fusion policy '", policy_name<Fusion>(), "', bucket ",
                                  result.buckets.size(),
                                  ": closes() answers yes and no to the same question, after tensor ", i,
@@ -198,8 +199,8 @@ HERRING_SETUP constexpr plan make_plan(std::span<std::size_t const> elements, to
     return result;
 }
 
-/// The plan as text: buckets, shards and chunks, whether results may have other bits in another run, when a bucket is full, the buckets of each route, what an optimizer keeps, and
-/// the staging memory.
+/// Returns the plan as text: buckets, shards and chunks, whether results may have other bits in another run,
+/// the size of a full bucket, the buckets of each route, the optimizer's memory, and the staging memory.
 HERRING_SEPARABLE std::string to_string(plan const& p);
 
 } // namespace HERRING_NAMESPACE

@@ -1,4 +1,4 @@
-// herring: the plan as text, and the errors of a plan.
+// herring: the text of a plan, and its errors.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_PLAN_PLAN_IMPL_HPP
 #define HERRING_PLAN_PLAN_IMPL_HPP

@@ -1,4 +1,4 @@
-// herring: up to which size buckets take which route, and how much of each route is in flight.
+// herring: the sizes up to which buckets take each route, and how much of each route is in flight.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_PLAN_ROUTE_LIMITS_HPP
 #define HERRING_PLAN_ROUTE_LIMITS_HPP
@@ -15,10 +15,11 @@
 
 namespace HERRING_NAMESPACE {
 
-/// What a plan has before any bucket, and the sizes that follow from it.
+/// The facts of a plan before its first bucket, and the sizes that follow from them.
 struct route_limits {
     std::size_t element_bytes = 0; ///< as stored
-    /// Of an element of a node's sum on the wire: of the accumulator where ranks share a node.
+    /// Bytes of an element of a node's part on the wire: of the accumulator where ranks share a node, else
+    /// `element_bytes`.
     std::size_t part_element_bytes = 0;
     std::size_t line_elements = 1; ///< elements to a cache line
     exchange_tuning tuning;
@@ -39,30 +40,32 @@ struct route_limits {
     /// Upper bound on one-hop chunks of one rank in flight: half a window.
     static constexpr std::uint32_t one_hop_stages() noexcept { return one_hop_window() / 2; }
 
-    /// Upper bound on split buckets: a larger model gets larger parts. Over the network it keeps execution numbers
-    /// within the 12 bits that a tag carries.
+    /// Upper bound on split buckets: a larger model gets larger parts. Over the network the bound keeps
+    /// execution numbers within the 12 bits that a tag carries.
     constexpr std::size_t max_splits() const noexcept { return nodes > 1 ? 1 << 10 : 1 << 16; }
 
-    /// Whether every node contributes and serves. If not, every bucket takes two hops.
+    /// True if every node contributes and serves. If not, every bucket takes two hops.
     constexpr bool all_have_both_roles() const noexcept {
-        if (roles.contributors.empty()) return true; // not assigned
+        if (roles.contributors.empty()) return true; // roles are not assigned yet
         return roles.contributor_count() == nodes && roles.server_count() == nodes;
     }
-    /// Whether each contributor serves too: there may be other servers beside them.
+    /// True if each contributor serves too; there may be other servers.
     constexpr bool contributors_serve() const noexcept {
         for (int const node : roles.contributors)
             if (roles.server(node).value < 0) return false;
         return true;
     }
-    /// Buckets up to this many bytes go to one server as a whole, which costs a contributor one message in place of one for each
-    /// server: where some nodes do not serve, or do not contribute, and where ranks share few cores.
+    /// Buckets up to this many bytes go to one server as a whole, which costs a contributor one message in
+    /// place of one a server. 0 unless some nodes do not serve, or do not contribute, or ranks share few
+    /// cores.
     constexpr std::size_t whole_limit() const noexcept {
         if (all_have_both_roles())
             return shares_few_cores() ? std::min(tuning.whole_bytes, tuning.chunk_bytes) : 0;
         return std::min(tuning.one_hop_bytes, tuning.chunk_bytes);
     }
-    /// Whether one server is faster than dissemination, for the ranks share so few cores: 2 · (nodes − 1) messages in all take
-    /// less of these than nodes · ⌈log2 nodes⌉, and the server, which sends half of them on one core, is not what takes longest.
+    /// True if one server is faster than dissemination because the ranks share few cores: its 2 · (nodes − 1)
+    /// messages take less time of these cores than the nodes · ⌈log2 nodes⌉ of dissemination, and the server,
+    /// which sends half of its messages on one core, is not the bottleneck.
     constexpr bool shares_few_cores() const noexcept {
         auto const others = static_cast<std::uint64_t>(nodes - 1);
         return nodes > 2 && tuning.shared_cores > 0 &&
@@ -89,9 +92,9 @@ struct route_limits {
         std::size_t const last = std::size_t{1} << (dissemination_rounds() - 1);
         return std::max(last / 2, static_cast<std::size_t>(nodes) - last);
     }
-    /// Buckets up to this many bytes take the dissemination route; 0 if the messages it saves cost less than its
-    /// additional rounds. A rank sends to the ranks with its own local number, so all nodes must have the same number
-    /// of ranks. No message is larger than `max_message_bytes`.
+    /// Buckets up to this many bytes take the dissemination route; 0 if the saved messages cost less than the
+    /// additional rounds. A rank sends to the ranks with its own local number, so all nodes must have the
+    /// same number of ranks. No message is larger than `max_message_bytes`.
     constexpr std::size_t dissemination_limit() const noexcept {
         if (nodes < 3 || !even || !all_have_both_roles()) return 0;
         auto const messages = static_cast<std::uint64_t>(nodes - 1),
@@ -116,8 +119,9 @@ struct route_limits {
     constexpr std::size_t slot_elements() const noexcept {
         return std::max(tuning.chunk_bytes / element_bytes, line_elements);
     }
-    /// Elements of the largest chunk by two hops that lies in no slot: of an all-gather, whose pushes are empty and whose results
-    /// come to where they belong. As much is in flight as of an all-reduce, which has a window of pushes and one of results.
+    /// Elements of the largest chunk by two hops that lies in no slot: those of an all-gather, whose pushes
+    /// are empty and whose results arrive in place. As many bytes are in flight as in an all-reduce, which
+    /// has a window of pushes and one of results.
     constexpr std::size_t unslotted_elements() const noexcept {
         return std::max(2 * tuning.chunk_bytes / element_bytes, line_elements);
     }
@@ -128,9 +132,10 @@ struct route_limits {
 
 namespace detail {
 
-/// The route of a bucket of `bytes` bytes. `undivided`: each rank gives all of it or nothing, and takes all of it or nothing. Of
-/// one that is divided among owners dissemination is chosen by the size of their parts. `twofold`: with two results for each
-/// element, which one server would return one by one.
+/// The route of a bucket of `bytes` bytes. `undivided`: each rank gives the whole bucket or nothing, and
+/// takes the whole bucket or nothing; for a bucket with owners, dissemination is chosen by the size of the
+/// owners' parts. `twofold`: the bucket has two results for each element, which one server would return one
+/// by one.
 constexpr route route_of(std::size_t bytes, route_limits const& of, bool undivided = false,
                          bool twofold = false) noexcept {
     if (of.nodes == 1)

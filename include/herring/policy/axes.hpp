@@ -1,4 +1,4 @@
-// herring: the axes of a reducer, in one list, and those of an ensemble.
+// herring: the list of a reducer's axes, and the list of an ensemble's.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_POLICY_AXES_HPP
 #define HERRING_POLICY_AXES_HPP
@@ -9,10 +9,11 @@
 
 namespace HERRING_NAMESPACE {
 
-/// The list of axes: AXIS(name, must_agree). From it follow the tags in `axes`, their order, the members of a pack,
-/// and the sentence about an axis that is named twice.
+/// The axes of a reducer: AXIS(name, must_agree). The list defines the tags in `axes`, their order, the
+/// members of a pack, and the sentence about an axis that is named twice.
 ///
-/// `must_agree`: ranks with different policies on this axis cannot reduce together, so ranks compare the policies' names.
+/// `must_agree`: ranks with different policies on this axis cannot reduce together, so ranks compare the
+/// policies' names.
 #define HERRING_AXES(AXIS)                                                                                   \
     AXIS(transport, true)                                                                                    \
     AXIS(intra_node, true)                                                                                   \
@@ -26,14 +27,14 @@ namespace HERRING_NAMESPACE {
     AXIS(waiting, false)                                                                                     \
     AXIS(trace, false)
 
-/// The axes that only an ensemble has; it takes `waiting` too. A reducer refuses policies of these.
+/// The axes that only an ensemble has, beside `waiting`. A reducer refuses policies of these axes.
 #define HERRING_ENSEMBLE_AXES(AXIS)                                                                          \
     AXIS(combine, true)                                                                                      \
     AXIS(wire, true)                                                                                         \
     AXIS(outputs, true)                                                                                      \
     AXIS(quorum, false)
 
-/// What a reducer, or an ensemble, is composed of. A policy says which axis it is for with `using axis = axes::<axis>;`.
+/// Tags of the axes. A policy names its axis with `using axis = axes::<axis>;`.
 namespace axes {
 #define HERRING_AXIS(axis, agree)                                                                            \
     struct axis {                                                                                            \
@@ -45,10 +46,10 @@ HERRING_ENSEMBLE_AXES(HERRING_AXIS)
 #undef HERRING_AXIS
 } // namespace axes
 
-/// The policy that an axis takes when the pack leaves it out: `using type = ...;`.
+/// The policy of an axis that a pack leaves out: `using type = ...;`.
 ///
-/// Only declared here, so that this header includes no model; `herring/session/defaults.hpp` has the specialisations.
-/// The transport has no default.
+/// Only declared here, so that this header includes no model; `herring/session/defaults.hpp` has the
+/// specialisations. The transport has no default.
 template <class Axis> struct default_policy;
 
 namespace detail {
@@ -57,7 +58,7 @@ namespace detail {
 template <class... Axes> struct axis_list {
     static constexpr int size = static_cast<int>(sizeof...(Axes));
 
-    /// Index of an axis in the list; -1 if it is not in it.
+    /// Index of an axis in the list; -1 if the list does not have the axis.
     template <class Axis> static constexpr int index_of() noexcept {
         int index = 0;
         bool const found = ((std::is_same_v<Axis, Axes> || (++index, false)) || ...);
@@ -65,7 +66,7 @@ template <class... Axes> struct axis_list {
     }
 };
 
-// The list above as types. The macro leaves one comma too many, at the front: `none` stands before it, and is dropped.
+// The lists as types. The macro leaves a comma at the front; `void` stands before it, and is dropped.
 template <class... Axes> struct drop_first;
 template <class First, class... Axes> struct drop_first<First, Axes...> { using type = axis_list<Axes...>; };
 #define HERRING_AXIS(axis, agree) , axes::axis

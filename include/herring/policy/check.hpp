@@ -1,4 +1,4 @@
-// herring: the check of a policy: clauses in order, one sentence for the first broken one.
+// herring: the check of a policy: clauses in order, one sentence for the first clause that does not hold.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_POLICY_CHECK_HPP
 #define HERRING_POLICY_CHECK_HPP
@@ -10,7 +10,8 @@
 
 namespace HERRING_NAMESPACE {
 
-/// Whether a policy models the concept of its axis; prints one sentence for the first clause that it breaks.
+/// True if a policy models the concept of its axis. Prints one sentence for the first clause that the policy
+/// breaks.
 ///
 /// Specialised beside the concept of the axis, in `herring/<axis>/<axis>.hpp`:
 /// ```cpp
@@ -21,8 +22,8 @@ namespace HERRING_NAMESPACE {
 ///     static_assert(broken != 1, "[HRG-R02] trace: needs ...; a common slip is ...");
 /// };
 /// ```
-/// Clauses are evaluated in order. A later clause may assume the earlier ones, and must be `false`, not ill-formed, where
-/// they do not hold (write each clause as a concept).
+/// Clauses are evaluated in order. A later clause may assume the earlier ones; where an earlier clause does
+/// not hold, it must be `false`, not ill-formed (write each clause as a concept).
 template <class Axis, class Policy> struct check {
     static constexpr bool value = true;
     using axis_header_left_out = void;
@@ -38,20 +39,20 @@ constexpr int first_broken(std::initializer_list<bool> clauses) noexcept {
     return -1;
 }
 
-/// `Check::value`, written so that a failed static_assert in `Check` is the compiler's only message (clang then
-/// treats the class as invalid, and the requirement as not met).
+/// `Check::value`, written so that a failed static_assert in `Check` is the compiler's only message: clang
+/// then treats the class as invalid, and the requirement as not met.
 template <class Check>
 concept holds = requires {
     requires Check::value;
 };
 
 namespace detail {
-// A constant expression only if the facts are a constant expression.
+// A call is a constant expression only if the facts are.
 template <class Facts> constexpr bool readable(Facts) noexcept { return true; }
 } // namespace detail
 
-/// Whether a policy has `static constexpr Facts facts{...};`. A misspelt fact does not compile, and an omitted one
-/// has the default that `Facts` documents.
+/// True if a policy has `static constexpr Facts facts{...};`. A misspelt fact does not compile; an omitted
+/// fact has the default that `Facts` documents.
 template <class Policy, class Facts>
 concept states_facts = requires {
     requires std::is_same_v<decltype(Policy::facts), Facts const>;

@@ -1,4 +1,4 @@
-// herring: declarations of the policies that herring.hpp does not include, so that a sentence names a forgotten header.
+// herring: declarations of the policies that herring.hpp does not define, for sentences about headers.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_POLICY_NAMES_HPP
 #define HERRING_POLICY_NAMES_HPP
@@ -11,7 +11,8 @@
 
 namespace HERRING_NAMESPACE {
 
-// Says of a policy, behind the head of its template, which axis it is for and which header defines it.
+// Gives a declared policy its axis, and the sentence with its header. Written behind the template head, if
+// there is one.
 #define HERRING_HEADER(of_axis, policy, path, ...)                                                           \
     struct declared_policy<__VA_ARGS__> {                                                                    \
         using axis = axes::of_axis;                                                                          \
@@ -22,7 +23,7 @@ namespace HERRING_NAMESPACE {
                                     "header; include <herring/" path ">");                                   \
         };                                                                                                   \
     }
-// Declares a policy that is no template, and says the same of it.
+// Declares a policy that is no template, and does the same for it.
 #define HERRING_DECLARE(key, axis, policy, path)                                                             \
     namespace axis {                                                                                         \
     key policy;                                                                                              \
@@ -98,27 +99,6 @@ HERRING_HEADER(intra_node, "nccl", "intra_node/nccl.cuh", gpu::basic_nccl<Runtim
 
 #undef HERRING_DECLARE
 #undef HERRING_HEADER
-
-// herring.hpp defines these. With reducer.hpp alone they are only declared: HRG-P09.
-namespace fusion {
-struct per_tensor;
-struct whole_model;
-} // namespace fusion
-namespace sharding {
-struct whole_tensor;
-} // namespace sharding
-namespace update {
-struct sum;
-struct min;
-struct max;
-} // namespace update
-namespace progress {
-struct thread;
-} // namespace progress
-namespace waiting {
-struct block;
-struct spin;
-} // namespace waiting
 
 } // namespace HERRING_NAMESPACE
 

@@ -11,11 +11,12 @@ namespace HERRING_NAMESPACE {
 
 /// The requirements of a policy on the rest of its pack: `using needs = herring::needs<need::ordered>;`.
 ///
-/// A need is any type with `template <class Pack> struct check`, which has `value` and asserts it with a sentence;
-/// `Pack` is `policies<...>`. A need reads the facts of other policies. The built-in needs are in `herring::need`.
+/// A need is any type with `template <class Pack> struct check`, which has `value` and asserts it with a
+/// sentence; `Pack` is `policies<...>`. A need reads the facts of other policies. The built-in needs are in
+/// `herring::need`.
 template <class... Needs> struct needs {};
 
-/// The needs of Herring's policies; yours may use them.
+/// The built-in needs; user-defined policies may use them too.
 namespace need {
 
 /// The update rule takes the element type: its `supports<Element>` is true. Every pack has this need.
@@ -33,7 +34,7 @@ struct update_for_element {
     };
 };
 
-/// A rule whose facts say `associative = false` is folded rank by rank, so the ranks of a node cannot be combined
+/// A rule with `associative = false` is folded rank by rank, so no policy may combine the ranks of a node
 /// first. Every pack has this need.
 struct associative_where_ranks_join {
     template <class Pack> struct check {
@@ -48,7 +49,7 @@ struct associative_where_ranks_join {
     };
 };
 
-/// On devices, only the built-in element types. Every pack has this need.
+/// Tensors on devices have a built-in element type. Every pack has this need.
 struct elements_of_devices {
     template <class Pack> struct check {
         static constexpr bool on_device = Pack::intra_node::facts.device_memory;
@@ -64,7 +65,7 @@ struct elements_of_devices {
     };
 };
 
-/// A rule that lifts contributions is summed by the host: device kernels do not lift. Every pack has this need.
+/// The host sums with a rule that lifts contributions: device kernels do not lift. Every pack has this need.
 struct lifted_by_the_host {
     template <class Pack> struct check {
         static constexpr bool on_device = Pack::intra_node::facts.sums_on_device;
@@ -77,8 +78,8 @@ struct lifted_by_the_host {
     };
 };
 
-/// The transport can access the memory in which the intra_node policy keeps tensors, or that policy stages it through
-/// the host (`host_staging`). Every pack has this need.
+/// The transport can access the memory in which the intra_node policy keeps tensors, or that policy stages
+/// tensors through the host (`host_staging`). Every pack has this need.
 struct reachable_memory {
     template <class Pack> struct check {
         static constexpr bool on_device = Pack::intra_node::facts.device_memory;
@@ -96,7 +97,7 @@ struct reachable_memory {
     };
 };
 
-/// The transport delivers messages of one peer in the order in which they were sent.
+/// The transport delivers the messages of one peer in the order in which the peer sent them.
 struct ordered {
     template <class Pack> struct check {
         static constexpr bool value = Pack::transport::facts.keeps_order;
@@ -116,8 +117,8 @@ using needs_of_every_pack =
     needs<need::update_for_element, need::reachable_memory, need::associative_where_ranks_join,
           need::lifted_by_the_host, need::elements_of_devices>;
 
-// Both stop at the first need that is not met. Plain recursion, because compilers print every enclosing template with a
-// sentence, and a conjunction over a pack prints pages.
+// Both functions stop at the first need that is not met. Plain recursion: compilers print every enclosing
+// template with a sentence, and a conjunction over a pack prints pages.
 template <class Pack> constexpr bool needs_met(needs<>) noexcept { return true; }
 template <class Pack, class Need, class... Rest> constexpr bool needs_met(needs<Need, Rest...>) noexcept {
     if constexpr (!holds<typename Need::template check<Pack>>)

@@ -1,10 +1,13 @@
-// herring: a pack of policies: one policy per axis.
+// herring: a pack: one policy per axis, and the names by which ranks compare their packs.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_POLICY_PACK_HPP
 #define HERRING_POLICY_PACK_HPP
 
 #include "herring/base/config.hpp"
+#include "herring/base/type_name.hpp"
 #include "herring/policy/axes.hpp"
+
+#include <string_view>
 
 namespace HERRING_NAMESPACE {
 
@@ -20,9 +23,11 @@ using policy_for = typename decltype(detail::find_policy<Axis>(static_cast<Set c
 
 } // namespace detail
 
-/// The canonical pack: one policy per axis, in the order of `HERRING_AXES`, whatever order the user wrote.
+/// The canonical pack: one policy per axis, in the order of `HERRING_AXES`, whatever the order that the user
+/// wrote.
 ///
-/// `of<axes::transport>` is the policy of an axis; each axis is a member type too: `transport`, `intra_node`, ...
+/// `of<axes::transport>` is the policy of an axis; each axis is a member type too: `transport`, `intra_node`,
+/// ...
 template <class Element, class... Policy> struct policies {
     using element = Element;
     template <class Axis> using of = detail::policy_for<Axis, detail::policy_set<Policy...>>;
@@ -32,10 +37,23 @@ template <class Element, class... Policy> struct policies {
 #undef HERRING_AXIS
 };
 
-/// Replaces a pack that was refused: its sentence has been printed, and must be the only message.
+/// Replaces a refused pack, whose sentence has been printed and must be the only message.
 template <class Element> struct rejected { using element = Element; };
 
 template <class Pack> class basic_reducer;
+
+/// A policy of a pack as other ranks see it.
+struct policy_fact {
+    std::string_view axis, name;
+    bool must_agree = false;
+};
+
+/// The policies of a canonical pack, in its order: `all`. Ranks compare these lists at construction.
+template <class Pack> struct policy_facts;
+template <class Element, class... Policy> struct policy_facts<policies<Element, Policy...>> {
+    static constexpr policy_fact all[sizeof...(Policy)] = {
+        {Policy::axis::name, policy_name<Policy>(), Policy::axis::must_agree}...};
+};
 
 } // namespace HERRING_NAMESPACE
 

@@ -1,4 +1,4 @@
-// herring: policies: axes, packs, needs, and one sentence for each error in naming them.
+// herring: policies: axes, packs, needs, and one sentence for each error in a pack.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_POLICY_POLICY_HPP
 #define HERRING_POLICY_POLICY_HPP
@@ -8,7 +8,6 @@
 #include "herring/policy/check.hpp"
 #include "herring/policy/needs.hpp"
 #include "herring/policy/pack.hpp"
-#include "herring/policy/policy_facts.hpp"
 #include "herring/policy/resolve.hpp"
 
 #endif // HERRING_POLICY_POLICY_HPP

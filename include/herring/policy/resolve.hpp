@@ -4,9 +4,9 @@
 #define HERRING_POLICY_RESOLVE_HPP
 
 #include "herring/base/config.hpp"
+#include "herring/policy/diagnosis.hpp"
 #include "herring/policy/needs.hpp"
 #include "herring/policy/pack.hpp"
-#include "herring/policy/sentences.hpp"
 
 #include <type_traits>
 
@@ -14,7 +14,7 @@ namespace HERRING_NAMESPACE {
 
 namespace detail {
 
-// Whether every policy models the concept of its axis. Stops at the first that does not.
+// True if every policy models the concept of its axis. Stops at the first policy that does not.
 template <class Policy, class... Rest> constexpr bool all_valid() noexcept {
     if constexpr (!holds<check<typename Policy::axis, Policy>>)
         return false;
@@ -24,8 +24,8 @@ template <class Policy, class... Rest> constexpr bool all_valid() noexcept {
         return true;
 }
 
-// A refused pack is replaced by one with the user's element type, if spans of it can exist, so that the code around
-// it compiles.
+// Replaces a refused pack. The replacement has the user's element type, if spans of it can exist, so that the
+// code around the pack compiles.
 template <class Element>
 concept lies_in_spans =
     std::is_object_v<Element> && complete<Element> && !std::is_abstract_v<Element> && !with_axis<Element>;
@@ -54,26 +54,26 @@ template <class Element, class... Policy> struct build<true, Element, Policy...>
 template <class Policy> constexpr bool diagnose_alone() noexcept {
     if constexpr (holds<pack_sentences<no_pack, Policy>>)
         if constexpr (holds<with_axis_header<Policy>>) (void)holds<check<typename Policy::axis, Policy>>;
-    return true; // its sentence has been printed
+    return true; // the sentence has been printed
 }
 
 } // namespace detail
 
-/// For authors of policies, after the definition: `static_assert(herring::checked_policy<mine>);`. The compiler
-/// prints the same sentence as at a reducer for the first requirement that `mine` breaks, `[HRG-Pnn]` or
-/// `[HRG-<axis>nn]`.
+/// Checks a user-defined policy behind its definition: `static_assert(herring::checked_policy<mine>);`. The
+/// compiler prints the sentence that a reducer would print for the first requirement that `mine` breaks,
+/// `[HRG-Pnn]` or `[HRG-<axis>nn]`.
 ///
-/// Result: true, also when a sentence was printed, so that it is the only error. In a `requires`, use the concept of
-///         the axis, `herring::<axis>_policy<mine>`, which prints no sentence.
+/// Result: true, also when a sentence was printed, so that the sentence is the only error. In a `requires`,
+///         use the concept of the axis, `herring::<axis>_policy<mine>`, which prints no sentence.
 /// Traps:  a policy's `needs`, its requirements on the rest of a pack, are checked at the reducer.
 template <class Policy> inline constexpr bool checked_policy = detail::diagnose_alone<Policy>();
 
 /// Maps an element type and policies in any order to `policies<...>`, with the defaults filled in.
 ///
-/// Errors:  one static_assert sentence, `[HRG-Pnn]` for the pack itself, `[HRG-<axis>nn]` for a policy that
+/// Errors:  one static_assert sentence: `[HRG-Pnn]` for the pack itself, `[HRG-<axis>nn]` for a policy that
 ///          breaks a clause of its axis, `[HRG-Mnn]` for policies that do not fit together; then the type is
-///          `rejected<Element>`. `docs/errors.md` has each with cause and fix.
-/// Traps:   not caught here, because the compiler stops earlier: a value where a type belongs (`25_MiB`), a
+///          `rejected<Element>`. `docs/errors.md` has the cause and the fix of each sentence.
+/// Traps:   not caught, because the compiler stops earlier: a value where a type belongs (`25_MiB`), a
 ///          template without its arguments (`balanced_buffer`), a bare brace list as a value
 ///          (clang refuses `adaptive_with<{...}>`; write `adaptive_with<adaptive_tuning{.spin_ns = 5000}>`).
 template <class Element, class... Policy> struct resolve {

@@ -4,17 +4,17 @@
 #define HERRING_SESSION_DEFAULTS_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/fusion/balanced_buffer.hpp"
+#include "herring/fusion/fusion.hpp"
 #include "herring/intra_node/intra_node.hpp"
-#include "herring/optimizer/none.hpp"
-#include "herring/placement/colocated.hpp"
+#include "herring/optimizer/optimizer.hpp"
+#include "herring/placement/placement.hpp"
 #include "herring/policy/policy.hpp"
-#include "herring/progress/caller.hpp"
-#include "herring/sharding/balanced.hpp"
-#include "herring/sync/every_step.hpp"
+#include "herring/progress/progress.hpp"
+#include "herring/sharding/sharding.hpp"
+#include "herring/sync/sync.hpp"
 #include "herring/trace/trace.hpp"
-#include "herring/update/average.hpp"
-#include "herring/waiting/adaptive.hpp"
+#include "herring/update/rules.hpp"
+#include "herring/waiting/waiting.hpp"
 
 namespace HERRING_NAMESPACE {
 

@@ -12,8 +12,7 @@
 #include "herring/policy/policy.hpp"
 #include "herring/session/defaults.hpp"
 #include "herring/sync/sync.hpp"
-#include "herring/update/average.hpp"
-#include "herring/update/sum.hpp"
+#include "herring/update/rules.hpp"
 
 #include <cstddef>
 #include <type_traits>

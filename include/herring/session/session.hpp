@@ -19,7 +19,6 @@
 #include "herring/machine/time.hpp"
 #include "herring/model/element.hpp"
 #include "herring/model/layout.hpp"
-#include "herring/optimizer/anchored.hpp"
 #include "herring/optimizer/optimizer.hpp"
 #include "herring/plan/handled_chunks.hpp"
 #include "herring/plan/memory_map.hpp"

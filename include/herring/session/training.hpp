@@ -11,7 +11,6 @@
 #include "herring/machine/private_memory.hpp"
 #include "herring/machine/time.hpp"
 #include "herring/model/step_outcome.hpp"
-#include "herring/optimizer/none.hpp"
 #include "herring/optimizer/optimizer.hpp"
 #include "herring/plan/plan.hpp"
 #include "herring/step/collective.hpp"

@@ -5,11 +5,10 @@
 
 #include "herring/base/config.hpp"
 #include "herring/base/error.hpp"
-#include "herring/checkpoint/state_range.hpp"
+#include "herring/checkpoint/tensor_memory.hpp"
 #include "herring/control/world.hpp"
 #include "herring/engine/operations/all_gather.hpp"
 #include "herring/engine/operations/optimise.hpp"
-#include "herring/engine/operations/optimise_in_two.hpp"
 #include "herring/engine/operations/optimizer_memory.hpp"
 #include "herring/machine/time.hpp"
 #include "herring/model/step_outcome.hpp"

@@ -4,12 +4,10 @@
 #define HERRING_SESSION_TRAINING_MEMORY_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/checkpoint/state_range.hpp"
 #include "herring/checkpoint/tensor_memory.hpp"
 #include "herring/machine/private_memory.hpp"
 #include "herring/model/element.hpp"
 #include "herring/model/range.hpp"
-#include "herring/optimizer/none.hpp"
 #include "herring/optimizer/optimizer.hpp"
 #include "herring/plan/memory_map.hpp"
 #include "herring/plan/plan.hpp"

@@ -1,4 +1,4 @@
-// herring: the concept of sharding policies: the rule that gives every element of a bucket a server.
+// herring: sharding policies, which give every element of a bucket a server: the concept and its models.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_SHARDING_SHARDING_HPP
 #define HERRING_SHARDING_SHARDING_HPP
@@ -17,7 +17,7 @@ namespace HERRING_NAMESPACE {
 struct bucket_tensor {
     std::size_t index = 0;    ///< in the layout
     std::size_t offset = 0;   ///< a multiple of the bucket's line_elements
-    std::size_t elements = 0; ///< with its padding to a cache line, but for the last one of a bucket
+    std::size_t elements = 0; ///< with padding to a cache line, except for the last tensor of a bucket
 };
 
 /// A bucket as a sharding policy sees it.
@@ -28,7 +28,7 @@ struct bucket_view {
 };
 
 namespace clauses::sharding {
-// A name, not a lambda: nvcc takes no lambda in a requirement.
+// A named type: nvcc takes no lambda in a requirement.
 struct assign {
     void operator()(std::size_t /*offset*/, std::size_t /*elements*/, server_id /*server*/) const noexcept {}
 };
@@ -44,13 +44,16 @@ concept sharding_assigns = requires(bucket_view const& bucket, roles const& node
     Policy::shard(bucket, nodes, assign);
 };
 
-/// A sharding policy assigns ranges in ascending order that cover the bucket once: `assign(offset, elements, server)` with a
-/// `server_id` below `nodes.server_count()`, and `offset` a multiple of the bucket's line_elements. Pure: the same on every rank.
+/// A sharding policy assigns ranges in ascending order that cover the bucket once: `assign(offset, elements,
+/// server)` with a `server_id` below `nodes.server_count()`, and `offset` a multiple of the bucket's
+/// line_elements. Pure: the same on every rank.
 ///
-/// `nodes.share(server)` is the server's share of a bucket according to the placement. A policy may ignore it.
+/// `nodes.share(server)` is the server's share of a bucket according to the placement. A policy may ignore
+/// the shares.
 ///
-/// Errors: `bad_argument` on every rank if a bucket is not covered so, from the reducer's constructor (and from
-///         `all_reduce`, whose buffers are divided at the call); the text names the policy, the bucket and the range.
+/// Errors:  `bad_argument` on every rank if the ranges do not cover a bucket in this way, from the reducer's
+///          constructor (and from `all_reduce`, which divides its buffers at the call). The text names
+///          policy, bucket and range.
 template <class Policy>
 concept sharding_policy =
     std::same_as<typename Policy::axis, axes::sharding> && sharding_named<Policy> && sharding_assigns<Policy>;
@@ -69,5 +72,64 @@ template <class Policy> struct check<axes::sharding, Policy> {
 };
 
 } // namespace HERRING_NAMESPACE
+
+namespace HERRING_NAMESPACE::sharding {
+
+/// Cuts every bucket into one range a server, in proportion to the server's share, whatever tensors the
+/// bucket holds.
+///
+/// Shape:   bucket of B lines, S servers of equal share → S ranges of ⌈B/S⌉ or ⌊B/S⌋ lines, in order. A
+///          server of share h of H: ⌊B·h/H⌋ lines or one more. Empty ranges are left out.
+/// Cost:    max/mean load of servers with equal shares < 1 + S/B.
+/// Source:  Herring, SC'20: balanced fusion buffers.
+struct balanced {
+    using axis = axes::sharding;
+    static constexpr char const* name = "balanced";
+
+    template <class Assign>
+    static constexpr void shard(bucket_view const& bucket, roles const& nodes, Assign&& assign) {
+        std::size_t const count = nodes.servers.size();
+        std::size_t const all = nodes.all_shares();
+        std::size_t const lines = (bucket.elements + bucket.line_elements - 1) / bucket.line_elements;
+        // ⌊lines · share / all⌋, by factors that do not overflow.
+        auto const lines_of = [whole = lines / all, rest = lines % all, all](std::size_t share) {
+            return whole * share + rest * share / all;
+        };
+        std::size_t more = lines; // the first `more` servers hold one line more
+        for (std::size_t server = 0; server < count; ++server)
+            more -= lines_of(nodes.share(server_id::at(server)));
+        std::size_t at = 0;
+        for (std::size_t server = 0; server < count; ++server) {
+            server_id const id = server_id::at(server);
+            std::size_t const wanted =
+                (lines_of(nodes.share(id)) + (server < more ? 1 : 0)) * bucket.line_elements;
+            std::size_t const size = wanted < bucket.elements - at ? wanted : bucket.elements - at;
+            if (size > 0) assign(at, size, id);
+            at += size;
+        }
+    }
+};
+static_assert(sharding_policy<balanced>);
+
+/// Assigns tensor i as a whole to server i mod S, whatever the server's share: a baseline, not a
+/// recommendation.
+///
+/// Shape:   bucket of t tensors → t ranges.
+/// Cost:    the server of the largest tensor carries all of it: max/mean load up to S.
+/// Source:  the baseline of Herring, SC'20.
+struct whole_tensor {
+    using axis = axes::sharding;
+    static constexpr char const* name = "whole_tensor";
+
+    template <class Assign>
+    static constexpr void shard(bucket_view const& bucket, roles const& nodes, Assign&& assign) {
+        for (bucket_tensor const& tensor : bucket.tensors)
+            if (tensor.elements > 0)
+                assign(tensor.offset, tensor.elements, server_id::at(tensor.index % nodes.servers.size()));
+    }
+};
+static_assert(sharding_policy<whole_tensor>);
+
+} // namespace HERRING_NAMESPACE::sharding
 
 #endif // HERRING_SHARDING_SHARDING_HPP

@@ -12,9 +12,9 @@
 #include "herring/machine/private_memory.hpp"
 #include "herring/model/layout.hpp"
 #include "herring/model/topology.hpp"
+#include "herring/plan/collective_division.hpp"
 #include "herring/plan/memory_map.hpp"
 #include "herring/plan/plan.hpp"
-#include "herring/plan/twofold.hpp"
 #include "herring/policy/names.hpp"
 
 #include <chrono>

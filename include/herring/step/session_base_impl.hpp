@@ -8,7 +8,7 @@
 #include "herring/control/memory_check.hpp"
 #include "herring/engine/agreement.hpp"
 #include "herring/engine/messages.hpp"
-#include "herring/plan/owned.hpp"
+#include "herring/plan/collective_division.hpp"
 #include "herring/step/session_base.hpp"
 
 #include <cstddef>

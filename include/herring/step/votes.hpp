@@ -8,7 +8,7 @@
 #include "herring/engine/operations/vote.hpp"
 #include "herring/machine/time.hpp"
 #include "herring/step/collective.hpp"
-#include "herring/sync/ballot.hpp"
+#include "herring/sync/sync.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -1,4 +1,4 @@
-// herring: the sync policy `selective`: ranks exchange when the gradients of any of them change.
+// herring: the sync policy `selective`: ranks exchange when the gradient of any rank changes.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_SYNC_SELECTIVE_HPP
 #define HERRING_SYNC_SELECTIVE_HPP
@@ -12,13 +12,13 @@
 
 namespace HERRING_NAMESPACE::sync {
 
-/// Of `selective`.
+/// Tuning of `selective`.
 struct selective_tuning {
-    float threshold = 0.3f; ///< relative change from which on a rank wants an exchange; 0: every step
-    int window = 25; ///< samples that are smoothed over, 1 to 64; at first `window` + `ahead` steps exchange
-    float smoothing = 0.16f; ///< s: the k-th newest sample counts (1 − s)^k; 0: all alike
-    int ahead = 1;           ///< see sync_facts: 0 is as published, and a step later in the default
-    bool per_bucket = false; ///< each bucket by its own gradient; else all of them by that of the model
+    float threshold = 0.3f;  ///< relative change from which on a rank votes for an exchange; 0: every step
+    int window = 25;         ///< samples in the mean, 1 to 64; the first `window` + `ahead` steps exchange
+    float smoothing = 0.16f; ///< s: the k-th newest sample has the weight (1 − s)^k; 0: equal weights
+    int ahead = 1;           ///< see sync_facts; 0 as published, 1 exchanges one step later
+    bool per_bucket = false; ///< each bucket by its own gradient; else all buckets by the whole gradient
 };
 
 } // namespace HERRING_NAMESPACE::sync
@@ -41,20 +41,23 @@ template <sync::selective_tuning Tuning> struct sound_selective_tuning {
 
 namespace HERRING_NAMESPACE::sync {
 
-/// Each rank updates its own weights; where the gradient of one rank changes by more than a threshold, all average.
+/// Each rank updates its own weights; when the gradient of one rank changes by the threshold or more, all
+/// ranks average.
 ///
-/// The signal of a step is n, the sum of squares of this rank's gradient. N is its mean over a window, in which the k-th
-/// newest sample counts (1 − s)^k, and D = |N − N'| / N', where N' was N one step before. A rank votes for an exchange while it has
-/// no D, in the first `window` steps, and where D ≥ threshold. One vote is enough.
+/// The signal of a step is n, the sum of squares of this rank's gradient. N is the mean of n over a window,
+/// in which the k-th newest sample has the weight (1 − s)^k, and D = |N − N'| / N', where N' is N of the step
+/// before. A rank votes for an exchange in the first `window` steps, where D is not defined yet, and where D
+/// ≥ threshold. One vote is enough.
 ///
-/// A gradient that is not finite is a vote, and no sample.
+/// A gradient that is not finite is a vote, and not a sample.
 ///
-/// The first steps, `window` + `ahead` of them, are a price that no skipping after them wins back: a training that is done after n
-/// steps is at most n / (window + ahead) times as fast. The larger the window, the less D is that of single batches.
+/// The first `window` + `ahead` steps bound the speed-up: a training of n steps is at most n / (window +
+/// ahead) times as fast. The larger the window, the less D depends on single batches.
 ///
-/// Cost:   a pass over each gradient in `ready`; a message of 64 bytes a peer and step.
-/// Memory: 8 · window bytes; 512 times as much with `per_bucket`.
-/// Source: Tyagi and Swany, "Accelerating Distributed ML Training via Selective Synchronization", CLUSTER 2023.
+/// Cost:    a pass over each gradient in `ready`; a message of 64 bytes a peer and step.
+/// Memory:  8 · window bytes; 512 times as much with `per_bucket`.
+/// Source:  Tyagi and Swany, "Accelerating Distributed ML Training via Selective Synchronization", CLUSTER
+///          2023.
 template <selective_tuning Tuning = selective_tuning{}> class selective {
   public:
     using axis = axes::sync;
@@ -81,16 +84,16 @@ template <selective_tuning Tuning = selective_tuning{}> class selective {
     }
 
   private:
-    // Outside 1 to 64 the pack is refused.
+    // Avoids an array of a bad size: a window outside 1 to 64 is refused by `needs`.
     static constexpr std::size_t window = Tuning.window > 0 && Tuning.window <= 64 ? Tuning.window : 1;
 
     struct signal {
-        double now = 0;  ///< of this step, so far
+        double now = 0;  ///< sum of squares of this step, so far
         double last = 0; ///< N of the step before
         std::uint64_t samples = 0;
         double ring[window] = {};
 
-        /// Ends the step's sample. Whether there is no D yet, or it is large.
+        /// Ends the step's sample. Returns true if D is not defined yet, or is the threshold or more.
         bool changes() noexcept {
             double const sample = now;
             now = 0;

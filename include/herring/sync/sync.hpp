@@ -1,30 +1,62 @@
-// herring: the concept of sync policies: which steps exchange, bucket by bucket.
+// herring: sync policies, which decide what a step exchanges, bucket by bucket: the concept, and the default.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_SYNC_SYNC_HPP
 #define HERRING_SYNC_SYNC_HPP
 
 #include "herring/base/config.hpp"
 #include "herring/policy/policy.hpp"
-#include "herring/sync/ballot.hpp"
 
 #include <concepts>
 #include <cstddef>
+#include <cstdint>
 #include <type_traits>
+
+namespace HERRING_NAMESPACE::sync {
+
+/// One bit a bucket: the buckets that a rank votes to exchange, or that any rank voted for. 64 bytes; bucket
+/// b has bit b mod 512.
+struct ballot {
+    static constexpr std::size_t bits = 512;
+    std::uint64_t words[bits / 64] = {};
+
+    static constexpr ballot all() noexcept {
+        ballot result;
+        for (std::uint64_t& word : result.words) word = ~std::uint64_t{0};
+        return result;
+    }
+    constexpr void set(std::size_t bucket) noexcept {
+        words[bucket % bits / 64] |= std::uint64_t{1} << bucket % 64;
+    }
+    constexpr bool has(std::size_t bucket) const noexcept {
+        return (words[bucket % bits / 64] >> bucket % 64 & 1) != 0;
+    }
+    constexpr bool any() const noexcept {
+        std::uint64_t all = 0;
+        for (std::uint64_t const word : words) all |= word;
+        return all != 0;
+    }
+    friend constexpr bool operator==(ballot const&, ballot const&) = default;
+};
+static_assert(sizeof(ballot) == 64);
+
+} // namespace HERRING_NAMESPACE::sync
 
 namespace HERRING_NAMESPACE {
 
-/// What a sync policy asks of a reducer, as `static constexpr sync_facts facts{...};`.
+/// The facts of a sync policy: `static constexpr sync_facts facts{...};`.
 struct sync_facts {
     /// `observe` is called with the statistics of each bucket's gradient: one pass over it, in `ready`.
     bool observes = false;
-    /// Ranks vote in each step: one message of 64 bytes a peer, which a step waits for with `ahead == 0`, and the next one else.
+    /// Ranks vote in each step: one message of 64 bytes a peer. With `ahead == 0` the step itself waits for
+    /// the votes, else the next step does.
     bool votes = false;
-    /// 1: what a step exchanges is fixed when it begins, by the votes of the steps before. 0: its own votes count too.
+    /// 1: the votes of earlier steps decide what a step exchanges, when it begins. 0: the step's own votes
+    /// count too.
     int ahead = 1;
-    /// The ranks' weights are not replaced by their mean, but by a step from where they began, of the optimizer that the policy
-    /// names as `outer`, with the gradient anchor − mean.
+    /// An exchange sets the weights to the result of a step of the optimizer `outer` from the anchor, the
+    /// weights after the last exchange, with the gradient anchor − mean; not to the mean itself.
     bool outer = false;
-    /// What a step does not exchange between nodes is averaged over the ranks of each node.
+    /// Buckets that a step does not exchange between nodes are averaged over the ranks of each node.
     bool on_nodes = false;
 };
 
@@ -68,21 +100,22 @@ concept sync_votes = requires(Policy& policy) {
     noexcept->std::same_as<sync::ballot>;
 };
 
-/// Which buckets a step exchanges. An object of a policy is a part of each rank's reducer, and is its state: it is saved and
-/// loaded as bytes.
+/// A sync policy decides which buckets a step exchanges. An object of the policy is part of each rank's
+/// reducer and holds the policy's state; checkpoints save and load it as bytes.
 ///
-/// - `due(bucket)`: whether the step exchanges this bucket. It has to follow from what all ranks know alone: from the
-///   steps that `agreed` counts and from its ballots, never from what `observe` saw.
-/// - `agreed(any)`: once a step, on all ranks: what any rank voted for in it; nothing where ranks do not vote. Before the next
-///   `due`, `observe` and `vote`.
-/// - `observe(bucket, squares)`, with `facts.observes`: once a step and bucket, in the order of buckets: Σx² of this rank's
-///   gradient.
-/// - `vote()`, with `facts.votes`: once a step, when all buckets were observed: what this rank wants exchanged.
+/// - `due(bucket)`: true if the step exchanges this bucket. The answer must depend on what all ranks share
+///   alone: the number of `agreed` calls and their ballots, never on what `observe` saw.
+/// - `agreed(any)`: called once a step on all ranks, before the next `due`, `observe` and `vote`, with the
+///   buckets that any rank voted for in that step; empty where ranks do not vote.
+/// - `observe(bucket, squares)`, with `facts.observes`: called once a step and bucket, in the order of
+///   buckets, with Σx² of this rank's gradient.
+/// - `vote()`, with `facts.votes`: called once a step, after all buckets were observed. Returns the buckets
+///   that this rank wants to exchange.
 /// - `outer`, with `facts.outer`: an optimizer.
 ///
-/// A bucket is one of the fusion policy's; the parts of one that was split follow it.
+/// Buckets are those of the fusion policy; the parts of a split bucket are exchanged together.
 ///
-/// `sync::every_step`, the default, is the model without any of these: each step reduces gradients.
+/// `sync::every_step`, the default, has none of these members: each step reduces gradients.
 template <class Policy>
 concept sync_policy = std::same_as<typename Policy::axis, axes::sync> &&
     (std::same_as<Policy, sync::every_step> ||
@@ -137,7 +170,7 @@ template <class Policy> struct check<axes::sync, Policy> {
 };
 
 namespace detail {
-/// Whether there are steps that exchange nothing: replicas have weights of their own then.
+/// True if there are steps that exchange nothing, so that each replica has its own weights.
 template <class Policy> inline constexpr bool skips_steps = !std::is_same_v<Policy, sync::every_step>;
 
 template <class Policy> constexpr bool ranks_vote() noexcept {
@@ -149,5 +182,16 @@ template <class Policy> constexpr bool ranks_vote() noexcept {
 } // namespace detail
 
 } // namespace HERRING_NAMESPACE
+
+namespace HERRING_NAMESPACE::sync {
+
+/// Each step reduces gradients, so that replicas stay equal. The default.
+struct every_step {
+    using axis = axes::sync;
+    static constexpr char const* name = "every_step";
+};
+static_assert(sync_policy<every_step>);
+
+} // namespace HERRING_NAMESPACE::sync
 
 #endif // HERRING_SYNC_SYNC_HPP

@@ -50,7 +50,7 @@ template <transport_policy Inner, chaos_tuning Tuning = chaos_tuning{}> class ch
   public:
     using axis = axes::transport;
     using needs = typename detail::needs_and<Inner, detail::chaos_numbers<Inner, Tuning>>::type;
-    static constexpr char const* name = detail::decorated_name<detail::chaos_word, Inner>.data();
+    static constexpr char const* name = detail::composed_name<detail::chaos_word, Inner>.data();
     static constexpr transport_facts facts = [] {
         transport_facts changed = Inner::facts;
         changed.keeps_order = false;

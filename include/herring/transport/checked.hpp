@@ -132,7 +132,7 @@ template <class Inner> class checked {
   public:
     using axis = axes::transport;
     using needs = typename detail::needs_and<Inner, detail::checked_needs<Inner>>::type;
-    static constexpr char const* name = detail::decorated_name<detail::checked_word, Inner>.data();
+    static constexpr char const* name = detail::composed_name<detail::checked_word, Inner>.data();
     static constexpr transport_facts facts = [] {
         transport_facts changed = Inner::facts;
         changed.device_memory = false;

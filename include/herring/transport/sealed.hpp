@@ -93,7 +93,7 @@ template <class Inner> class sealed {
   public:
     using axis = axes::transport;
     using needs = typename detail::needs_and<Inner, detail::sealed_needs<Inner>>::type;
-    static constexpr char const* name = detail::decorated_name<detail::sealed_word, Inner>.data();
+    static constexpr char const* name = detail::composed_name<detail::sealed_word, Inner>.data();
     static constexpr transport_facts facts = [] {
         transport_facts changed = Inner::facts;
         changed.max_message = std::min<std::size_t>(changed.max_message, 64_MiB);

@@ -1,30 +1,32 @@
-// herring: the update policies `moments` and `sample_moments`: the mean, and with all_moments the deviation.
+// herring: the update rules `moments` and `sample_moments`: the mean, and with all_moments the deviation.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_UPDATE_MOMENTS_HPP
 #define HERRING_UPDATE_MOMENTS_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/update/average.hpp"
+#include "herring/update/rules.hpp"
 #include "herring/update/update.hpp"
 
 #include <cstdint>
 
 namespace HERRING_NAMESPACE::update {
 
-/// The mean of all ranks' contributions, as `average` has it, and of `all_moments` (herring/collectives/all_moments.hpp, which
-/// a reducer with this rule needs) their standard deviation too: the root of the mean of the squared distances from the mean.
+/// The mean of all ranks' contributions, and for `all_moments` their standard deviation too: the root of the
+/// mean of the squared distances from the mean. A reducer with this rule includes
+/// herring/collectives/all_moments.hpp.
 ///
 /// Shape:   floating point only. Tensors made ready, all_reduce and reduce_scatter get the mean.
 /// Cost:    as `average`.
 struct moments : average {
     static constexpr char const* name = "moments";
-    /// What the sum of the squared distances of `ranks` contributions is divided by.
+    /// The divisor of the sum of the squared distances of `ranks` contributions.
     static constexpr int divisor_of_squares(int ranks) noexcept { return ranks; }
 };
 
-/// The same, with the deviation of a sample: the sum of the squared distances is divided by one less than the ranks.
+/// `moments` with the deviation of a sample: the sum of the squared distances is divided by one less than the
+/// ranks.
 ///
-/// Errors:  of one rank `all_moments` refuses it: there is nothing to divide by.
+/// Errors:  `all_moments` refuses this rule in a world of one rank, where that divisor is 0.
 struct sample_moments : average {
     static constexpr char const* name = "sample_moments";
     static constexpr int divisor_of_squares(int ranks) noexcept { return ranks - 1; }

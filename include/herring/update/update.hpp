@@ -1,4 +1,4 @@
-// herring: what an update policy is: how contributions become one result.
+// herring: the concept of update rules: how the contributions of all ranks become one result.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_UPDATE_UPDATE_HPP
 #define HERRING_UPDATE_UPDATE_HPP
@@ -15,7 +15,7 @@ namespace HERRING_NAMESPACE {
 
 namespace update {
 
-/// The type of one lane: of `float` and of a vector of floats it is `float`.
+/// The type of one lane: `float` for `float` and for a vector of floats.
 template <class Acc> struct lane_of { using type = std::remove_cvref_t<decltype(std::declval<Acc&>()[0])>; };
 template <class Acc>
 requires(std::is_arithmetic_v<Acc> || std::is_class_v<Acc> || std::is_enum_v<Acc> || std::is_union_v<Acc>) //
@@ -24,7 +24,7 @@ requires(std::is_arithmetic_v<Acc> || std::is_class_v<Acc> || std::is_enum_v<Acc
 };
 template <class Acc> using lane = typename lane_of<Acc>::type;
 
-/// What built-in rules ask of a user-defined element type: the operator that the rule applies.
+/// Requirements of the built-in rules on a user-defined element type: the operator that the rule applies.
 template <class Element>
 concept added = element_type<Element> && requires(accumulator<Element> a) {
     { a + a } -> std::convertible_to<accumulator<Element>>;
@@ -44,7 +44,7 @@ concept compared = element_type<Element> &&(
         { greatest(a, a) } -> std::same_as<accumulator<Element>>;
     });
 
-/// The finisher of policies whose total is the result.
+/// The finisher of rules whose total is the result.
 struct as_is {
     template <class Acc> HERRING_HOST_DEVICE constexpr Acc operator()(Acc total) const noexcept {
         return total;
@@ -53,17 +53,17 @@ struct as_is {
 
 } // namespace update
 
-/// Clause: it says `using axis = herring::axes::update`.
+/// Clause: `using axis = herring::axes::update`.
 template <class Policy>
 concept update_names_its_axis = std::same_as<typename Policy::axis, axes::update>;
 
-/// Clause: it has a name, for plans, digests and errors.
+/// Clause: `name`, for plans, digests and errors.
 template <class Policy>
 concept update_has_a_name = requires {
     { Policy::name } -> std::convertible_to<char const*>;
 };
 
-/// Clause: `supports<Element>` says at compile time which element types it makes sense for.
+/// Clause: `supports<Element>`, a constant: true for the element types that the rule makes sense for.
 template <class Policy>
 concept update_says_what_it_supports = requires {
     { Policy::template supports<float> } -> std::convertible_to<bool>;
@@ -77,7 +77,8 @@ concept update_combines = requires(Acc a, Acc b) {
     // clang-format on
 };
 
-/// Clause: `finish(Acc total, int ranks) noexcept → Acc`, once an element, when every rank's share is in.
+/// Clause: `finish(Acc total, int ranks) noexcept → Acc`, called once an element, with the contributions of
+/// all ranks in `total`.
 template <class Policy, class Acc = float>
 concept update_finishes = requires(Acc total, int ranks) {
     // clang-format off
@@ -85,7 +86,8 @@ concept update_finishes = requires(Acc total, int ranks) {
     // clang-format on
 };
 
-/// Clause: `lift(Acc) noexcept → Acc`, if the rule has one: what is done to each contribution before they are combined.
+/// Clause: `lift(Acc) noexcept → Acc`, optional: applied to each contribution before contributions are
+/// combined.
 template <class Policy, class Acc = float>
 concept update_lifts = requires(Acc contribution) {
     // clang-format off
@@ -93,21 +95,22 @@ concept update_lifts = requires(Acc contribution) {
     // clang-format on
 };
 
-/// What a rule promises, as `static constexpr update_facts facts{...};`.
+/// The facts of a rule: `static constexpr update_facts facts{...};`.
 struct update_facts {
-    /// `combine`, `finish` and `lift` are made of operators and `?:` alone, so that one template serves numbers and GNU vectors
-    /// of them: a register at a time. False: they are called element by element, and may be any code.
+    /// True: `combine`, `finish` and `lift` consist of operators and `?:` alone, so that one template serves
+    /// numbers and GNU vectors of them, a register at a time. False: they are called element by element, and
+    /// may be any code.
     bool takes_vectors = false;
-    bool associative =
-        true;           ///< but for rounding; false: refused where the ranks of a node are combined first
-    bool lifts = false; ///< it has `lift`
-    bool with_finish = false; ///< it has `with_finish`
+    /// Associative but for rounding. False: refused where the ranks of a node are combined first.
+    bool associative = true;
+    bool lifts = false;       ///< the rule has `lift`
+    bool with_finish = false; ///< the rule has `with_finish`
 };
 
 namespace clauses::update {
 using floats [[gnu::vector_size(16)]] = float;
 
-// A lift by its name, whatever it takes.
+// A member named lift, whatever its parameters.
 template <class Policy>
 concept names_lift = requires {
     &Policy::template lift<float>;
@@ -115,7 +118,7 @@ concept names_lift = requires {
 || requires { &Policy::lift; }
 || requires(float contribution) { Policy::lift(contribution); };
 
-// A fact beside `facts`, where nothing reads it.
+// A fact stated outside `facts`, where nothing reads it.
 template <class Policy>
 concept states_facts_elsewhere = requires {
     Policy::takes_vectors;
@@ -128,25 +131,26 @@ struct kernel {
 };
 } // namespace clauses::update
 
-/// Clause: it has `facts`, and states none of them elsewhere.
+/// Clause: `facts`, and no fact stated outside.
 template <class Policy>
 concept update_states_facts =
     states_facts<Policy, update_facts> && !clauses::update::states_facts_elsewhere<Policy>;
 
-/// Clause: with the fact `takes_vectors`, `combine` and `finish` can be called with vectors.
+/// Clause: with `facts.takes_vectors`, `combine` and `finish` can be called with vectors.
 template <class Policy>
 concept update_takes_vectors =
     !Policy::facts.takes_vectors ||
     (update_combines<Policy, clauses::update::floats> && update_finishes<Policy, clauses::update::floats>);
 
-/// Clause: it has a lift if and only if the fact `lifts` is true, which can be called, with vectors too if the rule takes them.
+/// Clause: the rule has a callable lift if and only if `facts.lifts`; callable with vectors too, if the rule
+/// takes them.
 template <class Policy>
 concept update_lift_can_be_called = (!Policy::facts.lifts && !clauses::update::names_lift<Policy>) ||
                                     (Policy::facts.lifts && update_lifts<Policy> &&
                                      (!Policy::facts.takes_vectors ||
                                       update_lifts<Policy, clauses::update::floats>));
 
-/// Clause: with the fact `with_finish`, that can be called.
+/// Clause: with `facts.with_finish`, `with_finish` can be called.
 template <class Policy>
 concept update_with_finish_can_be_called =
     !Policy::facts.with_finish || requires(int ranks, clauses::update::kernel const& kernel) {
@@ -155,25 +159,27 @@ concept update_with_finish_can_be_called =
     // clang-format on
 };
 
-/// How contributions are combined, and what is done with the total.
+/// An update rule combines contributions (`combine`) and turns the total into the result (`finish`).
 ///
-/// No compiler can tell whether a rule takes vectors before it has failed, so the rule's facts say it.
+/// A compiler cannot detect that a rule takes vectors without an error, so the rule's facts state it.
 ///
-/// Order: contributions are folded from the left, those of a node in the order of its ranks, then the sums of the nodes in
-/// the order of the nodes. So `combine` need not be commutative, and has to be associative wherever ranks share a node:
-/// with nodes {0, 1} and {2, 3} it is (x0 ∘ x1) ∘ (x2 ∘ x3). A rule that is not has `associative = false` in its facts, and is
-/// refused where the intra_node policy joins ranks ([HRG-M06]). With intra_node::none each rank is a node, and the fold is
-/// ((x0 ∘ x1) ∘ x2) ∘ x3. Rounding does not count: `sum` is associative here, and its bits depend on which ranks share a
-/// node.
+/// Order: contributions are folded from the left: those of a node in the order of its ranks, then the sums of
+///        the nodes in the order of the nodes. So `combine` need not be commutative, but must be associative
+///        wherever ranks share a node: with nodes {0, 1} and {2, 3} the fold is (x0 ∘ x1) ∘ (x2 ∘ x3). A rule
+///        that is not associative has `associative = false` in its facts, and is refused where the intra_node
+///        policy joins ranks ([HRG-M06]). With intra_node::none each rank is a node, and the fold is ((x0 ∘
+///        x1) ∘ x2) ∘ x3. Rounding does not count: `sum` is associative, although its bits depend on which
+///        ranks share a node.
 ///
-/// With the fact `lifts`, `lift` is applied once to every rank's contribution, in the accumulator's type, before they are
-/// combined: squares of which the sum is taken, exponentials, weights by sign. Sums of a node's ranks, which travel to
-/// other nodes, are lifted already. So the mean of the squares is `sum` with a lift that squares, and a finish that divides.
+/// With `facts.lifts`, `lift` is applied once to every rank's contribution, in the accumulator's type, before
+/// contributions are combined: squares to be summed, exponentials, weights by sign. Sums of a node's ranks,
+/// which travel to other nodes, are lifted already. So the mean of the squares is `sum` with a lift that
+/// squares and a finish that divides.
 ///
-/// With the fact `with_finish`, `with_finish<Acc>(int ranks, kernel)` decides once a call how to finish (ranks = 0: not at
-/// all) and calls `kernel(finisher)`, where `finisher(total)` is inlined in the loop.
+/// With `facts.with_finish`, `with_finish<Acc>(int ranks, kernel)` chooses a finisher once a call (ranks = 0:
+/// leave the total as it is) and calls `kernel(finisher)`; `finisher(total)` is inlined in the loop.
 ///
-/// A rule that derives from another one inherits its facts. Where it states its own, it states all that hold.
+/// A rule that derives from another rule inherits its facts. A rule that states facts states all that hold.
 template <class Policy>
 concept update_policy = update_names_its_axis<Policy> && update_has_a_name<Policy> &&
     update_says_what_it_supports<Policy> && update_combines<Policy> && update_finishes<Policy> &&
@@ -229,7 +235,7 @@ template <class Policy> struct check<axes::update, Policy> {
 };
 
 namespace detail {
-/// Whether a rule is of means, and says what their deviations are made of: `moments` and `sample_moments`.
+/// True for rules of means that have a divisor for deviations: `moments` and `sample_moments`.
 template <class Policy>
 concept gives_deviations = update_policy<Policy> && requires(int ranks) {
     // clang-format off
@@ -238,7 +244,7 @@ concept gives_deviations = update_policy<Policy> && requires(int ranks) {
 };
 } // namespace detail
 
-/// Whether the policy makes sense for an element type (an average of integers does not).
+/// True if the rule takes the element type; an average does not take integers.
 template <class Policy, class Element>
 concept update_supports = update_policy<Policy> && element_type<Element> &&
     bool(Policy::template supports<Element>);

@@ -1,4 +1,4 @@
-// herring: waiting inside an MPI program: MPI's own messages go on meanwhile.
+// herring: the waiting policy `mpi`, for MPI programs: pending MPI messages make progress while a rank waits.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_WAITING_MPI_HPP
 #define HERRING_WAITING_MPI_HPP
@@ -17,17 +17,19 @@
 
 namespace HERRING_NAMESPACE::waiting {
 
-/// Waits as MPI libraries do: keeps the core or yields it, never sleeps, and lets MPI move what is pending.
+/// Waits as MPI libraries do: keeps the core or yields it, never sleeps, and lets MPI progress pending
+/// messages.
 ///
-/// An `MPI_Isend` of a large message moves while its sender is inside MPI. A rank that waits in Herring is not: where
-/// another rank receives that message before it makes its own call of Herring, both would deadlock.
+/// An `MPI_Isend` of a large message progresses only while its sender is inside MPI. A rank that waits in
+/// Herring is not; a rank that receives that message before its own call of Herring would deadlock with the
+/// sender.
 ///
-/// Cost:    a core while it waits, and one `MPI_Iprobe` each 8 rounds, about 0.2 µs.
-/// Threads: MPI is called by the thread that waits: `progress::caller`, and a thread that may call MPI.
+/// Cost:    a core while a rank waits, and one `MPI_Iprobe` each 8 rounds, about 0.2 µs.
+/// Threads: the waiting thread calls MPI: `progress::caller`, on a thread that may call MPI.
 /// Lifetime: between MPI_Init and MPI_Finalize.
 struct mpi {
     using axis = axes::waiting;
-    static constexpr std::int64_t spin_ns = 20'000; ///< pauses until then, yields afterwards
+    static constexpr std::int64_t spin_ns = 20'000; ///< pauses up to this limit, then yields
 
     wait_action next(std::uint32_t idle_rounds, std::int64_t idle_nanoseconds,
                      bool oversubscribed) const noexcept {

@@ -4,7 +4,7 @@
 #include <herring/intra_node/shared_memory.hpp>
 #include <herring/join.hpp>
 #include <herring/lazy_reducer.hpp>
-#include <herring/sync/every.hpp>
+#include <herring/sync/periodic.hpp>
 #include <herring/transport/tcp.hpp>
 
 using gradients = herring::reducer<float, herring::transport::tcp, herring::intra_node::shared_memory,

@@ -8,10 +8,7 @@
 #include "herring/gpu/kernel/batched_copy.hpp"
 #include "herring/gpu/kernel/fold.hpp"
 #include "herring/gpu/kernel/inspection.hpp"
-#include "herring/update/average.hpp"
-#include "herring/update/max.hpp"
-#include "herring/update/min.hpp"
-#include "herring/update/sum.hpp"
+#include "herring/update/rules.hpp"
 
 #include <algorithm>
 #include <cstddef>

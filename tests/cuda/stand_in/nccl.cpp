@@ -3,8 +3,7 @@
 #include "cuda/stand_in/streams.hpp"
 
 #include "herring/element.hpp"
-#include "herring/update/product.hpp"
-#include "herring/update/sum.hpp"
+#include "herring/update/rules.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,6 +1,6 @@
-// herring: tests of checkpoint/file_table.hpp: tables come back, hostile ones do not, and ranges cover tensors once.
+// herring: tests of checkpoint/file.hpp: tables come back, hostile ones do not, and ranges cover tensors once.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/checkpoint/file_table.hpp"
+#include "herring/checkpoint/file.hpp"
 
 #include "doctest/doctest.h"
 

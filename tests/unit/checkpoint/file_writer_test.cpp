@@ -1,8 +1,6 @@
-// herring: tests of checkpoint/file_writer.hpp and file_reader.hpp: what is written is read, and what was changed is named.
+// herring: tests of checkpoint/file.hpp: what is written is read, and what was changed is named.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/checkpoint/file_writer.hpp"
-
-#include "herring/checkpoint/file_reader.hpp"
+#include "herring/checkpoint/file.hpp"
 
 #include "doctest/doctest.h"
 

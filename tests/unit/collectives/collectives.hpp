@@ -7,7 +7,7 @@
 #include "herring/launch.hpp"
 #include "herring/reducer.hpp"
 #include "herring/transport/inproc.hpp"
-#include "herring/update/sum.hpp"
+#include "herring/update/rules.hpp"
 
 #include "same_bytes.hpp"
 

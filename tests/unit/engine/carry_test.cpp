@@ -7,7 +7,7 @@
 
 #include "unit/engine/mesh.hpp"
 
-#include "herring/update/average.hpp"
+#include "herring/update/rules.hpp"
 
 #include <cstdint>
 #include <cstring>

@@ -6,7 +6,7 @@
 
 #include "unit/engine/mesh.hpp"
 
-#include "herring/update/average.hpp"
+#include "herring/update/rules.hpp"
 
 #include <type_traits>
 

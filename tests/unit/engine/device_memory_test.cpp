@@ -5,12 +5,12 @@
 #include "doctest/doctest.h"
 
 #include "herring/engine/state.hpp"
-#include "herring/fusion/per_tensor.hpp"
+#include "herring/fusion/fusion.hpp"
 #include "herring/intra_node/intra_node.hpp"
-#include "herring/placement/colocated.hpp"
+#include "herring/placement/placement.hpp"
 #include "herring/plan/plan.hpp"
-#include "herring/sharding/balanced.hpp"
-#include "herring/update/sum.hpp"
+#include "herring/sharding/sharding.hpp"
+#include "herring/update/rules.hpp"
 
 #include <array>
 #include <chrono>

@@ -2,8 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "herring/engine/driver.hpp"
 
-#include "herring/waiting/adaptive.hpp"
-#include "herring/waiting/block.hpp"
+#include "herring/waiting/waiting.hpp"
 
 #include "doctest/doctest.h"
 

@@ -7,8 +7,7 @@
 #include "unit/engine/mesh.hpp"
 
 #include "herring/session/transport_needs.hpp"
-#include "herring/update/average.hpp"
-#include "herring/update/max.hpp"
+#include "herring/update/rules.hpp"
 
 #include <bit>
 #include <cstdint>

@@ -4,8 +4,7 @@
 
 #include "herring/ensemble/frontend.hpp"
 #include "herring/ensemble/frontend_lanes.hpp"
-#include "herring/waiting/adaptive.hpp"
-#include "herring/waiting/block.hpp"
+#include "herring/waiting/waiting.hpp"
 
 #include "doctest/doctest.h"
 

@@ -8,8 +8,7 @@
 #include "herring/ensemble/member_lane.hpp"
 #include "herring/ensemble/tcp_lane.hpp"
 #include "herring/machine/descriptor.hpp"
-#include "herring/waiting/adaptive.hpp"
-#include "herring/waiting/block.hpp"
+#include "herring/waiting/waiting.hpp"
 
 #include <array>
 #include <atomic>

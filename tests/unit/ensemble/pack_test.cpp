@@ -5,7 +5,7 @@
 #include "herring/combine/mean.hpp"
 #include "herring/outputs/of.hpp"
 #include "herring/quorum/at_least.hpp"
-#include "herring/waiting/block.hpp"
+#include "herring/waiting/waiting.hpp"
 #include "herring/wire/as_is.hpp"
 
 #include "doctest/doctest.h"

@@ -5,8 +5,7 @@
 #include "herring/ensemble/frontend_lanes.hpp"
 #include "herring/ensemble/member_core.hpp"
 #include "herring/ensemble/member_lane.hpp"
-#include "herring/waiting/adaptive.hpp"
-#include "herring/waiting/block.hpp"
+#include "herring/waiting/waiting.hpp"
 
 #include "sanitizers.hpp"
 #include "shared_lane_pair.hpp"

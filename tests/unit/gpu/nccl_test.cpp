@@ -3,7 +3,7 @@
 #include "herring/gpu/nccl.hpp"
 
 #include "gpu_model/host_nccl.hpp"
-#include "herring/update/logical_and.hpp"
+#include "herring/update/rules.hpp"
 
 #include "doctest/doctest.h"
 

@@ -14,10 +14,7 @@
 #include <vector>
 
 #include "doctest/doctest.h"
-#include "herring/update/average.hpp"
-#include "herring/update/max.hpp"
-#include "herring/update/min.hpp"
-#include "herring/update/sum.hpp"
+#include "herring/update/rules.hpp"
 #include "sanitizers.hpp"
 
 namespace {

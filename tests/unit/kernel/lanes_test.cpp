@@ -10,8 +10,7 @@
 #include <vector>
 
 #include "doctest/doctest.h"
-#include "herring/update/average.hpp"
-#include "herring/update/sum.hpp"
+#include "herring/update/rules.hpp"
 
 namespace {
 

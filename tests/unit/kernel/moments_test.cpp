@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "herring/kernel/moments.hpp"
 
-#include "herring/update/average.hpp"
+#include "herring/update/rules.hpp"
 
 #include "doctest/doctest.h"
 

@@ -8,8 +8,7 @@
 #include "herring/optimizer/momentum.hpp"
 #include "herring/optimizer/nesterov.hpp"
 #include "herring/optimizer/sgd.hpp"
-#include "herring/update/average.hpp"
-#include "herring/update/sum.hpp"
+#include "herring/update/rules.hpp"
 #include "sanitizers.hpp"
 
 #include <bit>

@@ -11,7 +11,7 @@
 #include "herring/optimizer/momentum.hpp"
 #include "herring/optimizer/nesterov.hpp"
 #include "herring/optimizer/sgd.hpp"
-#include "herring/sync/diloco.hpp"
+#include "herring/sync/periodic.hpp"
 #include "herring/training.hpp"
 #include "herring/transport/inproc.hpp"
 

@@ -1,6 +1,6 @@
-// herring: tests of placement/optimal.hpp: its times and shares against BytePS's formula, and against what networks carry.
+// herring: tests of placement/dedicated.hpp: its times and shares against BytePS's formula, and against what networks carry.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/placement/optimal.hpp"
+#include "herring/placement/dedicated.hpp"
 
 #include "doctest/doctest.h"
 

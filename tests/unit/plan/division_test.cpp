@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "herring/plan/division.hpp"
 
-#include "herring/sharding/balanced.hpp"
+#include "herring/sharding/sharding.hpp"
 
 #include "doctest/doctest.h"
 

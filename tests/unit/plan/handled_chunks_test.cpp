@@ -4,12 +4,10 @@
 
 #include "doctest/doctest.h"
 
-#include "herring/fusion/per_tensor.hpp"
-#include "herring/placement/colocated.hpp"
+#include "herring/fusion/fusion.hpp"
 #include "herring/placement/dedicated.hpp"
-#include "herring/placement/optimal.hpp"
-#include "herring/sharding/balanced.hpp"
-#include "herring/sharding/whole_tensor.hpp"
+#include "herring/placement/placement.hpp"
+#include "herring/sharding/sharding.hpp"
 
 #include <algorithm>
 #include <cstddef>

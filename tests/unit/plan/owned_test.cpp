@@ -1,12 +1,11 @@
-// herring: tests of plan/owned.hpp: shards of owners, against brute force.
+// herring: tests of plan/collective_division.hpp: shards of owners, against brute force.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/plan/owned.hpp"
+#include "herring/plan/collective_division.hpp"
 
-#include "herring/fusion/per_tensor.hpp"
-#include "herring/placement/colocated.hpp"
+#include "herring/fusion/fusion.hpp"
 #include "herring/placement/dedicated.hpp"
-#include "herring/placement/optimal.hpp"
-#include "herring/sharding/balanced.hpp"
+#include "herring/placement/placement.hpp"
+#include "herring/sharding/sharding.hpp"
 
 #include "doctest/doctest.h"
 

@@ -2,10 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "herring/plan/plan.hpp"
 
-#include "herring/fusion/per_tensor.hpp"
-#include "herring/fusion/whole_model.hpp"
-#include "herring/sharding/balanced.hpp"
-#include "herring/sharding/whole_tensor.hpp"
+#include "herring/fusion/fusion.hpp"
+#include "herring/sharding/sharding.hpp"
 
 #include "doctest/doctest.h"
 

@@ -1,6 +1,6 @@
-// herring: tests of plan/tensor_runs.hpp: every range is covered once, and cut where the tensor or its group changes.
+// herring: tests of plan/memory_map.hpp: every range is covered once, and cut where the tensor or its group changes.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/plan/tensor_runs.hpp"
+#include "herring/plan/memory_map.hpp"
 
 #include "doctest/doctest.h"
 

@@ -1,11 +1,10 @@
-// herring: tests of plan/twofold.hpp: second shards behind the first, and parts that fit slots.
+// herring: tests of plan/collective_division.hpp: second shards behind the first, and parts that fit slots.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/plan/twofold.hpp"
+#include "herring/plan/collective_division.hpp"
 
-#include "herring/fusion/per_tensor.hpp"
-#include "herring/placement/colocated.hpp"
-#include "herring/sharding/balanced.hpp"
-#include "herring/sharding/whole_tensor.hpp"
+#include "herring/fusion/fusion.hpp"
+#include "herring/placement/placement.hpp"
+#include "herring/sharding/sharding.hpp"
 
 #include "doctest/doctest.h"
 

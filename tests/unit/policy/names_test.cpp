@@ -8,7 +8,6 @@ namespace {
 using tcp_before = herring::transport::tcp;
 using inproc_before = herring::transport::inproc;
 using shared_before = herring::intra_node::shared_memory;
-using sum_before = herring::update::sum;
 } // namespace
 
 #include "gpu_model/host_runtime.hpp"
@@ -28,8 +27,7 @@ TEST_CASE("names: a policy that is declared before its header is the one that th
     CHECK(herring::transport_policy<tcp_before>);
     CHECK(herring::transport_policy<inproc_before>);
     CHECK(herring::intra_node_policy<shared_before>);
-    CHECK(herring::update_policy<sum_before>);
-    CHECK(std::is_same_v<herring::reducer<float, tcp_before, shared_before, sum_before>,
+    CHECK(std::is_same_v<herring::reducer<float, tcp_before, shared_before, herring::update::sum>,
                          herring::reducer<float, herring::transport::tcp, herring::update::sum,
                                           herring::intra_node::shared_memory>>);
 }
@@ -52,6 +50,6 @@ TEST_CASE("names: an axis for each policy that has a header of its own, whatever
     CHECK(declared_for<herring::optimizer::clipped<herring::optimizer::adamw>, axes::optimizer>);
     CHECK(declared_for<herring::update::moments, axes::update>);
     CHECK(declared_for<herring::placement::dedicated, axes::placement>);
-    CHECK(!declared_for<sum_before, axes::update>);
+    CHECK(!declared_for<herring::update::sum, axes::update>);
     CHECK(!declared_for<float, axes::update>);
 }

@@ -1,6 +1,6 @@
-// herring: tests of policy/policy_facts.hpp: what ranks compare.
+// herring: tests of policy/pack.hpp: what ranks compare.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/policy/policy_facts.hpp"
+#include "herring/policy/pack.hpp"
 
 #include "doctest/doctest.h"
 

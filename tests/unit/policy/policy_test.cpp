@@ -5,8 +5,8 @@
 #include "herring/policy.hpp"
 
 #include "herring/session/defaults.hpp"
-#include "herring/update/sum.hpp"
-#include "herring/waiting/spin.hpp"
+#include "herring/update/rules.hpp"
+#include "herring/waiting/waiting.hpp"
 
 #include "doctest/doctest.h"
 

@@ -4,8 +4,8 @@
 
 #include "herring/session/defaults.hpp"
 #include "herring/transport/inproc.hpp"
-#include "herring/update/sum.hpp"
-#include "herring/waiting/spin.hpp"
+#include "herring/update/rules.hpp"
+#include "herring/waiting/waiting.hpp"
 
 #include "doctest/doctest.h"
 

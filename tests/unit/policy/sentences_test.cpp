@@ -1,7 +1,7 @@
-// herring: tests of policy/sentences.hpp: a sound pack is passed without a sentence; tests/must_fail has the others.
+// herring: tests of policy/diagnosis.hpp: a sound pack is passed without a sentence; tests/must_fail has the others.
 // SPDX-License-Identifier: Apache-2.0
 // Own object: it specialises templates of the library.
-#include "herring/policy/sentences.hpp"
+#include "herring/policy/diagnosis.hpp"
 
 #include "doctest/doctest.h"
 

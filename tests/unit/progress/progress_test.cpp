@@ -28,3 +28,13 @@ TEST_CASE("progress: the concept") {
     CHECK_FALSE(herring::progress_policy<beside_its_facts>);
     CHECK_FALSE(herring::progress_policy<a_number>);
 }
+
+TEST_CASE("caller: no thread") {
+    CHECK_FALSE(herring::progress::caller::facts.background);
+    CHECK(std::is_empty_v<herring::progress::caller>);
+}
+
+TEST_CASE("thread: a thread") {
+    CHECK(herring::progress::thread::facts.background);
+    CHECK(std::is_empty_v<herring::progress::thread>);
+}

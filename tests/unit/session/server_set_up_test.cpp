@@ -4,10 +4,10 @@
 
 #include "doctest/doctest.h"
 
-#include "herring/fusion/whole_model.hpp"
+#include "herring/fusion/fusion.hpp"
 #include "herring/launch.hpp"
 #include "herring/placement/dedicated.hpp"
-#include "herring/sharding/balanced.hpp"
+#include "herring/sharding/sharding.hpp"
 
 #include <string>
 #include <vector>

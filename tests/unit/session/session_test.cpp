@@ -6,11 +6,11 @@
 
 #include "herring/intra_node/shared_memory.hpp"
 #include "herring/launch.hpp"
-#include "herring/progress/thread.hpp"
+#include "herring/progress/progress.hpp"
 #include "herring/reducer.hpp"
 #include "herring/transport/inproc.hpp"
 #include "herring/transport/tcp.hpp"
-#include "herring/update/sum.hpp"
+#include "herring/update/rules.hpp"
 
 #include <algorithm>
 #include <chrono>

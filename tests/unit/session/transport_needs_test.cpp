@@ -4,9 +4,9 @@
 
 #include "doctest/doctest.h"
 
-#include "herring/fusion/per_tensor.hpp"
-#include "herring/placement/colocated.hpp"
-#include "herring/sharding/balanced.hpp"
+#include "herring/fusion/fusion.hpp"
+#include "herring/placement/placement.hpp"
+#include "herring/sharding/sharding.hpp"
 
 #include <chrono>
 #include <cstddef>

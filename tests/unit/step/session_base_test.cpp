@@ -5,10 +5,10 @@
 #include "doctest/doctest.h"
 
 #include "herring/error.hpp"
-#include "herring/fusion/per_tensor.hpp"
+#include "herring/fusion/fusion.hpp"
 #include "herring/launch.hpp"
-#include "herring/placement/colocated.hpp"
-#include "herring/sharding/balanced.hpp"
+#include "herring/placement/placement.hpp"
+#include "herring/sharding/sharding.hpp"
 
 #include <algorithm>
 #include <cstddef>

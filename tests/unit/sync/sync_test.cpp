@@ -4,9 +4,8 @@
 
 #include "doctest/doctest.h"
 
-#include "herring/sync/every_step.hpp"
-
 #include <cstddef>
+#include <type_traits>
 #include <vector>
 
 namespace {
@@ -57,4 +56,22 @@ TEST_CASE("sync: what a reducer asks") {
     CHECK_FALSE(herring::detail::ranks_vote<herring::sync::every_step>());
     CHECK_FALSE(herring::detail::ranks_vote<plain>());
     CHECK(herring::detail::ranks_vote<observes>());
+}
+
+TEST_CASE("ballot: a bit a bucket, shared beyond 512") {
+    herring::sync::ballot one;
+    CHECK_FALSE(one.any());
+    one.set(65);
+    one.set(511);
+    for (std::size_t b = 0; b < 1200; ++b) CHECK(one.has(b) == (b % 512 == 65 || b % 512 == 511));
+    CHECK(one.any());
+    one.set(1024 + 3);
+    CHECK(one.has(3));
+    CHECK(herring::sync::ballot::all().has(300));
+    CHECK(one != herring::sync::ballot::all());
+}
+
+TEST_CASE("every_step: empty") {
+    CHECK(std::is_empty_v<herring::sync::every_step>);
+    CHECK(herring::policy_name<herring::sync::every_step>() == "every_step");
 }

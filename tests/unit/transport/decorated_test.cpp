@@ -54,7 +54,7 @@ using ring_of_entries = detail::waiting_ring<entry>;
 } // namespace
 
 TEST_CASE("decorated: the name has the decorator around that of the transport") {
-    CHECK(std::string(detail::decorated_name<quick, bare>.data()) == "quick<bare>");
+    CHECK(std::string(detail::composed_name<quick, bare>.data()) == "quick<bare>");
 }
 
 TEST_CASE("decorated: the needs of the transport come first, if it has any") {

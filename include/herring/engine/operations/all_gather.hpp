@@ -1,4 +1,4 @@
-// herring: the operation of an all-gather: every rank contributes what it owns, and gets what all own.
+// herring: the operation of an all-gather: every rank contributes its range, and gets the ranges of all.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_ENGINE_OPERATIONS_ALL_GATHER_HPP
 #define HERRING_ENGINE_OPERATIONS_ALL_GATHER_HPP
@@ -13,8 +13,9 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// Shards belong to owners: a push is a credit only, and the owner returns its range to all. A server that is not the owner gets the
-/// range from the owner's node, and returns it to the others. By one hop a node sends of a chunk what its ranks own.
+/// Messages of an all-gather. By two hops shards belong to owners: a push is empty, for the credit, and the
+/// owner returns its range to all nodes. A server that is not the owner gets the range from the owner's node,
+/// and returns it to the others. By one hop a node sends the ranges of its ranks in a chunk.
 class all_gather_traffic {
   public:
     static constexpr lending lends = lending::swap_or_read;
@@ -38,7 +39,7 @@ class all_gather_traffic {
         return {state_.who.local_size > 1 ? stage : state_.given_by(e, state_.who.local, own.offset),
                 own.elements * state_.element_bytes};
     }
-    /// From where the owner has it: its copy at the result may have gone past the caches.
+    /// The owner sends its range from the caller's memory: its copy at the result may be outside the caches.
     std::span<std::byte const> result(execution const& e, chunk const& c) const noexcept {
         if (!state_.owners_serve) return state_.result(e, c);
         return {state_.given_by(e, c.owner, c.offset), c.elements * state_.element_bytes};
@@ -48,7 +49,7 @@ class all_gather_traffic {
     }
     void take_result(execution const& e, chunk const& c) const noexcept {
         if (state_.owners_serve || !state_.is_owned_by(e, c, state_.who.node)) return state_.spread(e, c);
-        for (int l = 0; l < state_.who.local_size; ++l) // the credit: the range has been sent
+        for (int l = 0; l < state_.who.local_size; ++l) // this is the credit: the range has been sent
             state_.copy(state_.result_of(e, l, c.offset), state_.given_by(e, c.owner, c.offset), c.elements);
     }
     range given(execution const& e) const noexcept { return e.owned[state_.who.rank]; }
@@ -61,20 +62,21 @@ class all_gather_traffic {
 
 namespace HERRING_NAMESPACE::operations {
 
-/// Moves what each rank owns to all. The execution has the table of ranges (`owned`). Depends on no element type.
+/// Moves each rank's owned range to all ranks. The execution has the table of ranges (`owned`). Depends on no
+/// element type.
 class all_gather {
   public:
     using traffic = detail::all_gather_traffic;
 
     all_gather(detail::engine_state& state, traffic&) noexcept : state_(state) {}
 
-    /// Where ranks share a node, their ranges come together in `stage`.
+    /// Collects the ranges of a node's ranks in `stage`.
     void make_part(execution const& e, chunk const& c, std::byte* stage) noexcept {
         if (c.owner >= 0 || state_.who.local_size == 1) return;
         std::size_t const begin = state_.owned_by_node(e, c, state_.who.node).offset;
         for (int l = 0; l < state_.who.local_size; ++l) {
             range const own = state_.owned_by(e, c, state_.who.rank_of(l));
-            if (own.elements == 0) continue; // there may be no memory for it
+            if (own.elements == 0) continue; // an empty range may have no memory
             state_.copy(stage + (own.offset - begin) * state_.element_bytes,
                         state_.given_by(e, l, own.offset), own.elements);
         }
@@ -99,7 +101,7 @@ class all_gather {
                 std::size_t const begin = state_.owned_by_node(e, c, p.node).offset;
                 for (int const rank : state_.who.map.members(p.node)) {
                     range const own = state_.owned_by(e, c, rank);
-                    if (own.elements > 0) // an empty one may begin before what the node sent
+                    if (own.elements > 0) // an empty range may begin before the node's part
                         spread(e, own, p.data + (own.offset - begin) * state_.element_bytes);
                 }
             }
@@ -115,7 +117,7 @@ class all_gather {
                         boxes[l] + theirs.offset * state_.element_bytes, theirs.elements);
         }
     }
-    /// Part l of what is lent is the range of local rank l.
+    /// Lent part l is the range of local rank l.
     void combine_lent(execution const& e) noexcept {
         for (int l = 0; l < state_.who.local_size; ++l) {
             lent_part const& part = e.lent[l];
@@ -130,10 +132,11 @@ class all_gather {
     }
 
   private:
-    /// Results from this size on do not stay in a core's cache: an ordinary copy would read what it overwrites.
+    /// Results from this size on do not stay in a core's cache, so an ordinary copy would read the lines that
+    /// it overwrites.
     static constexpr std::size_t streamed_bytes = 4 << 20;
 
-    /// Into the results of all local ranks.
+    /// Copies a range into the results of all local ranks.
     void spread(execution const& e, range const& what, std::byte const* from) noexcept {
         for (int l = 0; l < state_.who.local_size; ++l)
             state_.copy(state_.result_of(e, l, what.offset), from, what.elements);

@@ -12,8 +12,9 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// The root's node alone pushes, to each chunk's server, and the server returns the chunk to the others: no node sends more
-/// than the bucket twice. Everyone else sends credits.
+/// Messages of a broadcast. The root's node alone pushes, to each chunk's server, and the server returns the
+/// chunk to the other nodes: no node sends more than the bucket twice. All other messages are empty, for the
+/// credit.
 class broadcast_traffic {
   public:
     static constexpr lending lends = lending::swap_or_read;
@@ -39,7 +40,7 @@ class broadcast_traffic {
     }
     void take_result(execution const& e, chunk const& c) const noexcept {
         if (is_at_root(e))
-            spread(e, c, of_root(e, c.offset)); // the credit: the part has been sent
+            spread(e, c, of_root(e, c.offset)); // this is the credit: the part has been sent
         else
             state_.spread(e, c);
     }
@@ -53,7 +54,7 @@ class broadcast_traffic {
     std::byte* of_root(execution const& e, std::size_t offset) const noexcept {
         return state_.given_by(e, local_root(e), offset);
     }
-    /// Into the results of all local ranks; the root has its own.
+    /// Copies a chunk into the results of all local ranks but the root.
     void spread(execution const& e, chunk const& c, std::byte const* from) const noexcept {
         for (int l = 0; l < state_.who.local_size; ++l)
             if (state_.who.rank_of(l) != e.root)
@@ -68,7 +69,7 @@ class broadcast_traffic {
 
 namespace HERRING_NAMESPACE::operations {
 
-/// Moves the root's bucket to all. Depends on no element type.
+/// Copies the root's bucket to all ranks. Depends on no element type.
 class broadcast {
   public:
     using traffic = detail::broadcast_traffic;

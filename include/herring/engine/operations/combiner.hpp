@@ -1,4 +1,4 @@
-// herring: how the contributions to a chunk become one: in the order of the ranks of a node, then of the nodes.
+// herring: combines the contributions to a chunk: in the order of the ranks of a node, then of the nodes.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_ENGINE_OPERATIONS_COMBINER_HPP
 #define HERRING_ENGINE_OPERATIONS_COMBINER_HPP
@@ -16,15 +16,16 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// Where a number comes from that is not finite. `known` without a node: from finite ones, whose sum is not.
+/// The origin of a number that is not finite. `known` without a node: all contributions are finite, and their
+/// sum is not.
 struct contribution_origin {
     bool known = false;
-    int node = -1, rank = -1; ///< rank −1: of that node's, whose sum it came in
+    int node = -1, rank = -1; ///< rank −1: one of the node's ranks, whose sum has the number
 };
 
-/// Folds what the operations that sum have in common; the one user of the kernel.
+/// The common part of the operations that sum: finds the operands, and calls the kernel.
 ///
-/// Memory: room for one call of the kernel: O(ranks of a node + nodes).
+/// Memory: operands of one call of the kernel: O(ranks of a node + nodes).
 template <class Element, class Update> class combiner {
   public:
     using accumulator = herring::accumulator<Element>;
@@ -35,17 +36,18 @@ template <class Element, class Update> class combiner {
           remote_(static_cast<std::size_t>(state.who.nodes())),
           targets_(static_cast<std::size_t>(state.who.local_size)) {}
 
-    /// Sums the local ranks' parts of a chunk into `stage`, where they have to be summed.
+    /// Sums the local ranks' parts of a chunk into `stage`, if the node's part is a sum.
     void make_part(execution const& e, chunk const& c, std::byte* stage) noexcept {
         if (state_.staged && e.device_sum == nullptr)
             kernel::fold_partial<Update, Element>(local_sources(e, c.offset),
                                                   reinterpret_cast<accumulator*>(stage), c.elements);
     }
-    /// What the kernel folds, until the next call.
+    /// Operands of the kernel; valid until the next call.
     struct operands {
         std::span<source const> before, group, after;
     };
-    /// A range of all nodes' parts, the local ranks' as one of them. The parts begin at element `begin` of the bucket.
+    /// Operands for a range: the parts of all nodes, the local ranks' contributions among them. The parts
+    /// begin at element `begin` of the bucket.
     HERRING_ALWAYS_INLINE operands operands_of(execution const& e, range const& what, parts_view const& parts,
                                                std::size_t begin) noexcept {
         std::size_t count = 0;
@@ -56,15 +58,15 @@ template <class Element, class Update> class combiner {
         return {all.first(parts.before.size()), local_sources(e, what.offset),
                 all.subspan(parts.before.size())};
     }
-    /// What lies at `place_of(l)` of each local rank l.
+    /// The memory at `place_of(l)` of each local rank l, as operands.
     template <class PlaceOf> std::span<source const> local_sources_at(PlaceOf const& place_of) noexcept {
         for (int l = 0; l < state_.who.local_size; ++l)
             group_[static_cast<std::size_t>(l)] = {place_of(l), false};
         return {group_.data(), group_.size()};
     }
 
-    /// Combines a range of all nodes' parts, the local ranks' as one of them, into every target. The parts begin at element
-    /// `begin` of the bucket.
+    /// Combines a range of the parts of all nodes, the local ranks' contributions among them, into every
+    /// target. The parts begin at element `begin` of the bucket.
     void combine(execution const& e, range const& what, parts_view const& parts, std::size_t begin,
                  std::span<Element* const> targets) noexcept {
         operands const from = operands_of(e, what, parts, begin);
@@ -77,7 +79,7 @@ template <class Element, class Update> class combiner {
         combine(e, what, parts, begin, std::span<Element* const>(&to, 1));
     }
 
-    /// Combines what lies at `place_of(l)` of each local rank l, for this rank alone.
+    /// Combines the memory at `place_of(l)` of each local rank l, for this rank alone.
     template <class PlaceOf>
     void combine_local(PlaceOf const& place_of, std::byte* target, std::size_t count) noexcept {
         for (int l = 0; l < state_.who.local_size; ++l)
@@ -87,8 +89,8 @@ template <class Element, class Update> class combiner {
                                       std::span<Element* const>(&to, 1), count, state_.who.local_size);
     }
 
-    /// Of two ranks: combines the other's copy of a part and this rank's own memory into its own memory, and puts `next` into the
-    /// place of that copy.
+    /// On a node of two ranks: combines the other rank's copy of a part with this rank's memory into this
+    /// rank's memory, and writes `next` over that copy.
     void combine_with(int other, lent_part const& part, std::byte* copy,
                       std::span<std::byte const> next) noexcept {
         source const own{part.from}, theirs{copy};
@@ -98,8 +100,8 @@ template <class Element, class Update> class combiner {
             {reinterpret_cast<Element const*>(next.data()), next.size() / sizeof(Element)});
     }
 
-    /// Where this node's ranks take the results of a chunk; where devices spread them, or nobody takes any but for its server,
-    /// this rank alone.
+    /// The results of this node's ranks for a chunk; of this rank alone if devices spread results, or the
+    /// node only serves.
     std::span<Element* const> local_targets(execution const& e, std::size_t offset) noexcept {
         std::size_t count = 0;
         for (int l = 0; l < state_.who.local_size; ++l)
@@ -108,7 +110,8 @@ template <class Element, class Update> class combiner {
         return {targets_.data(), count};
     }
 
-    /// Whose contribution makes element `at` of the sum of these operands something that is not finite.
+    /// Returns the rank, or node, whose contribution makes element `at` of the sum of these operands not
+    /// finite.
     [[gnu::noinline, gnu::cold]] contribution_origin origin_of(operands const& from, parts_view const& parts,
                                                                std::size_t at) const noexcept {
         auto const is_wrong = [at](source const& one) {

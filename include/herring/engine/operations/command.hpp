@@ -1,4 +1,4 @@
-// herring: the operation of a command: every worker tells every dedicated server which call it is in.
+// herring: the operation of a command: every worker sends every dedicated server the call that it begins.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_ENGINE_OPERATIONS_COMMAND_HPP
 #define HERRING_ENGINE_OPERATIONS_COMMAND_HPP
@@ -14,14 +14,15 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// A node's part is its command, whatever the elements of the reducer are; a server returns nothing but the credit.
+/// Messages of a command. A node's part is the bytes of its command, whatever the element type; results are
+/// empty, for the credit.
 class command_traffic {
   public:
     static constexpr lending lends = lending::none;
 
     explicit command_traffic(engine_state&) noexcept {}
 
-    /// Where this node's command lies, and its bytes. Set once, before the first message.
+    /// Sets the memory of this node's command; once, before the first message.
     void place(std::span<std::byte const> own) noexcept { own_ = own; }
 
     std::size_t part_bytes(execution const&, chunk const&, int, int) const noexcept { return own_.size(); }
@@ -42,35 +43,36 @@ class command_traffic {
 
 namespace HERRING_NAMESPACE::operations {
 
-/// A server has the commands of all workers at once: it compares them, and keeps what they agree on. It goes on with nothing that
-/// some worker is not in.
+/// A server gets the commands of all workers together, compares them, and keeps the common command. It begins
+/// no call before all workers have begun it.
 class command {
   public:
     using traffic = detail::command_traffic;
 
     command(detail::engine_state& state, traffic&) noexcept : state_(state) {}
 
-    // ---- of a server, between executions --------------------------------------------------------------------------------
+    // ---- for a server, between executions
 
-    /// Room for the command, and for the hyper values behind it; `operations`: in the engine's list.
+    /// Sets the memory for the command and the hyper values behind it; `operations`: length of the engine's
+    /// list.
     ///
     /// Lifetime: `here`, longer than the engine.
     void keep(std::span<std::byte> here, std::size_t operations) noexcept {
         kept_ = here;
         operations_ = operations;
     }
-    /// Whether all workers' commands have come since the last `forget`.
+    /// True if all workers' commands have arrived since the last `forget`.
     bool has_come() const noexcept { return has_come_; }
     void forget() noexcept { has_come_ = false; }
     detail::command const& what() const noexcept { return what_; }
-    /// What follows the command's own 64 bytes.
+    /// The hyper values, behind the 64 bytes of the command.
     std::span<std::byte const> values() const noexcept { return kept_.subspan(detail::command::bytes); }
 
-    // ---- of the engine --------------------------------------------------------------------------------------------------
+    // ---- for the engine
 
     void make_part(execution const&, chunk const&, std::byte*) noexcept {}
     HERRING_SEPARABLE void combine(execution const&, chunk const&, parts_view const& parts) noexcept;
-    void combine_mailboxes(execution const&, std::byte* const*) noexcept {} // takes two hops
+    void combine_mailboxes(execution const&, std::byte* const*) noexcept {} // a command takes two hops
     void combine_lent(execution const&) noexcept {}
 
   private:

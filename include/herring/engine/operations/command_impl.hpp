@@ -1,4 +1,4 @@
-// herring: the operation of a command: a server compares what workers say.
+// herring: a server's comparison of the workers' commands, and the errors of commands that differ.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_ENGINE_OPERATIONS_COMMAND_IMPL_HPP
 #define HERRING_ENGINE_OPERATIONS_COMMAND_IMPL_HPP
@@ -20,7 +20,8 @@ HERRING_SEPARABLE void command::combine(execution const&, chunk const&, parts_vi
         for (node_part const& p : side) {
             if (first == nullptr) first = &p;
             if (std::memcmp(p.data, first->data, kept_.size()) == 0) continue;
-            // Who leaves takes no step: hyper values that one worker has set since the last one count for nothing.
+            // `leave` takes no step, so hyper values behind it may differ: a worker may have set some since
+            // the last step.
             detail::command what;
             bool const leaves =
                 what.read({p.data, detail::command::bytes}, operations_, state_.who.map.size()) &&
@@ -43,7 +44,7 @@ HERRING_SEPARABLE void command::refuse(node_part const& first, node_part const& 
     };
     bool const sound = read(other, its) && read(first, of_first);
     char text[360];
-    std::size_t differs = detail::command::bytes; // the first double of the values that is not the same
+    std::size_t differs = detail::command::bytes; // the first double of the values that differs
     while (differs < kept_.size() &&
            std::memcmp(other.data + differs, first.data + differs, sizeof(double)) == 0)
         differs += sizeof(double);

@@ -1,4 +1,4 @@
-// herring: the operation of all-moments: every rank contributes all of the bucket, and gets mean and deviation of all.
+// herring: the operation of all-moments: every rank contributes the bucket, and gets mean and deviation.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_ENGINE_OPERATIONS_MOMENTS_HPP
 #define HERRING_ENGINE_OPERATIONS_MOMENTS_HPP
@@ -18,9 +18,10 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// Parts of the whole chunk: the contribution of a node's one rank; or of several ranks their sum, and behind it the sum of their
-/// squared distances from their mean. Results of the first shards are means. The second shards, `second_begin` behind them, are for
-/// deviations alone: a push is a credit only.
+/// Messages of all-moments. A part has the whole chunk: of a node with one rank its contribution; of several
+/// ranks their sum, and behind it the sum of their squared distances from their mean. Results of the first
+/// shards are means. The second shards, `second_begin` behind them, return deviations; their pushes are
+/// empty, for the credit.
 class moments_traffic {
   public:
     static constexpr lending lends = lending::swap;
@@ -51,9 +52,9 @@ class moments_traffic {
     }
     range given(execution const& e) const noexcept { return {0, e.elements}; }
 
-    /// Whether it is a chunk of deviations.
+    /// True for a chunk of deviations.
     static bool is_second(execution const& e, chunk const& c) noexcept { return c.offset >= e.second_begin; }
-    /// Where local rank l finds the deviation of element `offset`.
+    /// The place of local rank l for the deviation of element `offset`.
     std::byte* deviation_of(execution const& e, int l, std::size_t offset) const noexcept {
         if (e.out != nullptr) return e.second_out + offset * state_.element_bytes;
         return state_.given_by(e, l, e.second_begin + offset);
@@ -73,8 +74,9 @@ class moments_traffic {
 
 namespace HERRING_NAMESPACE::operations {
 
-/// Everyone contributes; whoever combines a chunk has all contributions to it, or sums of nodes, and makes both results at once. By
-/// two hops the deviations are returned behind the means. The execution has `second_begin`; where it has `out`, also `second_out`.
+/// All ranks contribute. The rank that combines a chunk has all contributions, or sums of nodes, and computes
+/// both results together. By two hops deviations are returned behind the means. The execution has
+/// `second_begin`; with `out`, also `second_out`.
 template <class Element, class Update> class moments {
   public:
     using traffic = detail::moments_traffic;
@@ -94,7 +96,7 @@ template <class Element, class Update> class moments {
             kernel::fold_partial<herring::update::sum, Element>(local_sources(e, c.offset), sums, c.elements);
     }
     void combine(execution const& e, chunk const& c, parts_view const& parts) noexcept {
-        if (traffic::is_second(e, c)) return; // made with the means
+        if (traffic::is_second(e, c)) return; // computed with the means
         std::size_t count = 0;
         for (auto const& side : {parts.before, parts.after})
             for (node_part const& p : side) others_[count++] = term_of(p, c.elements);
@@ -113,8 +115,9 @@ template <class Element, class Update> class moments {
         make_alone(element_at(state_.result_of(e, own, 0)), element_at(traffic_.deviation_of(e, own, 0)),
                    e.elements);
     }
-    /// Of two ranks: from the other's copy and this rank's own memory into its own memory, and puts what comes next into the place
-    /// of that copy. Part 0 is what is given, part 1 takes the deviations.
+    /// On a node of two ranks: combines the other rank's copy with this rank's memory into this rank's
+    /// memory, and writes the next piece over that copy. Part 0 has the contribution and takes the means,
+    /// part 1 takes the deviations.
     void combine_lent(execution const& e) noexcept {
         int const other = 1 - state_.who.local;
         lent_part const &part = e.lent[0], &second = e.lent[1];
@@ -122,8 +125,8 @@ template <class Element, class Update> class moments {
         std::size_t const bytes = part.elements * sizeof(Element);
         for (std::size_t at = 0; at < bytes; at += tile_bytes) {
             std::size_t const here = std::min(tile_bytes, bytes - at);
-            // A line that is modified in another core's cache arrives with that cache's latency: all of the next tile's are asked
-            // for now.
+            // A line modified in another core's cache arrives with that cache's latency: prefetch all lines
+            // of the next tile.
             std::size_t const ahead = std::min(bytes, at + 2 * tile_bytes);
             for (std::size_t line = at + tile_bytes; line < ahead; line += 64)
                 __builtin_prefetch(copy + line);
@@ -137,7 +140,7 @@ template <class Element, class Update> class moments {
 
   private:
     using accumulator = herring::accumulator<Element>;
-    static constexpr std::size_t tile_bytes = 4096; // a multiple of every element's size, and of a block's
+    static constexpr std::size_t tile_bytes = 4096; // a multiple of the size of every element, and of a block
 
     static Element* element_at(std::byte* place) noexcept { return reinterpret_cast<Element*>(place); }
 
@@ -159,7 +162,7 @@ template <class Element, class Update> class moments {
         kernel::moments<Element>(before, group, after, means, deviations, count, ranks,
                                  Update::divisor_of_squares(ranks));
     }
-    // Of the group, which is all ranks, for this one.
+    // Computes the results of the group, which has all ranks, for this rank.
     void make_alone(Element* mean, Element* deviation, std::size_t count) noexcept {
         make({}, {group_.data(), group_.size()}, {}, {&mean, 1}, {&deviation, 1}, count,
              state_.who.local_size);

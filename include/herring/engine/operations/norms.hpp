@@ -1,4 +1,4 @@
-// herring: the operation of norms where servers are nodes of their own: rows of numbers to the workers, and their sums to the servers.
+// herring: the operation of norms with dedicated servers: rows to the workers, sums to the servers.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_ENGINE_OPERATIONS_NORMS_HPP
 #define HERRING_ENGINE_OPERATIONS_NORMS_HPP
@@ -16,8 +16,9 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// A chunk with an owner is of the row of that rank, which serves it: pushes are empty, for the credit, and results are numbers.
-/// One without is of the sums: pushes are numbers, and results are empty. Bytes are as they lie in memory, whatever the elements are.
+/// Messages of norms. A chunk with an owner belongs to the row of that rank, which serves it: pushes are
+/// empty, for the credit, and results are numbers. A chunk without an owner belongs to the sums: pushes are
+/// numbers, results are empty. Messages are bytes as in memory, whatever the element type.
 class norms_traffic {
   public:
     static constexpr lending lends = lending::none;
@@ -44,11 +45,11 @@ class norms_traffic {
     void take_result(execution const& e, chunk const& c) const noexcept {
         if (is_of_row(c)) state_.spread(e, c);
     }
-    range given(execution const&) const noexcept { return {}; } // takes two hops
+    range given(execution const&) const noexcept { return {}; } // norms take two hops
 
     static bool is_of_row(chunk const& c) noexcept { return c.owner >= 0; }
     std::size_t bytes(chunk const& c) const noexcept { return c.elements * state_.element_bytes; }
-    /// Where this rank has it.
+    /// This rank's memory of a chunk.
     std::byte* own(execution const& e, chunk const& c) const noexcept {
         return state_.given_by(e, state_.who.local, c.offset);
     }
@@ -61,8 +62,9 @@ class norms_traffic {
 
 namespace HERRING_NAMESPACE::operations {
 
-/// Between the two phases of a step: each rank that combines chunks has a row of numbers, which all workers get; workers add the rows
-/// up, in one order, and servers of their own get the sums, from all of them. Numbers are doubles.
+/// The exchange between the two phases of a step: all workers get the row of numbers of each rank that
+/// combines chunks, and add the rows up in one order; dedicated servers get the sums from all workers.
+/// Numbers are doubles.
 class norms {
   public:
     using traffic = detail::norms_traffic;
@@ -80,11 +82,11 @@ class norms {
             }
         std::memcpy(traffic_.own(e, c), first->data, traffic_.bytes(c));
     }
-    void combine_mailboxes(execution const&, std::byte* const*) noexcept {} // takes two hops
+    void combine_mailboxes(execution const&, std::byte* const*) noexcept {} // norms take two hops
     void combine_lent(execution const&) noexcept {}
 
   private:
-    // What is no number may have any bits.
+    // NaNs are equal, whatever their bits.
     static bool differ(std::byte const* a, std::byte const* b, std::size_t bytes) noexcept {
         auto const is_no_number = [](std::uint64_t bits) {
             return bits << 1 > std::uint64_t{0x7ff0'0000'0000'0000} << 1;

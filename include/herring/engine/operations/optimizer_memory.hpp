@@ -1,4 +1,4 @@
-// herring: what a rank keeps for the chunks that it updates: the optimizer's state, and the numbers of the step by group.
+// herring: the memory of an optimizer on the rank that updates a chunk: state, gradients, numbers by group.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_ENGINE_OPERATIONS_OPTIMIZER_MEMORY_HPP
 #define HERRING_ENGINE_OPERATIONS_OPTIMIZER_MEMORY_HPP
@@ -14,8 +14,8 @@
 #include "herring/model/layout.hpp"
 #include "herring/optimizer/optimizer.hpp"
 #include "herring/plan/handled_chunks.hpp"
+#include "herring/plan/memory_map.hpp"
 #include "herring/plan/plan.hpp"
-#include "herring/plan/tensor_runs.hpp"
 
 #include <algorithm>
 #include <cstddef>
@@ -29,7 +29,8 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// Where the weights lie, as the plan places tensors: one copy for a node; of what goes by mailbox, one for each rank.
+/// The places of the weights, which are those of tensors in the plan: one copy a node; for buckets by mailbox
+/// one copy a rank.
 ///
 /// Lifetime: refers to the plan and the memory.
 struct placed_weights {
@@ -37,18 +38,19 @@ struct placed_weights {
     std::byte* of_node = nullptr;
     std::byte* own = nullptr;
 
-    /// Where those of a bucket begin.
+    /// The place where the weights of a bucket begin.
     std::byte* bucket(std::size_t number) const noexcept {
         herring::bucket const& b = of->buckets[number];
         return (b.path == route::mailbox ? own : of_node) + b.offset * of->element_bytes;
     }
 };
 
-/// The state of the chunks that this rank updates; in steps of two phases their gradients meanwhile; where elements are
-/// rounded, the weights before that. And the numbers that `step` gets, by group of tensors.
+/// Arrays of numbers for the elements of the chunks that this rank updates: the optimizer's state; the
+/// weights before rounding, where elements are rounded; the gradients, in steps of two phases. Also the
+/// numbers of the step, by group of tensors.
 ///
-/// Units:    a *place* counts elements in each array, in the order of the plan (`handled_chunks`); numbers are of the type that
-///           elements are summed in.
+/// Units:    a *place* counts elements in each array, in plan order (`handled_chunks`). Numbers have the
+///           accumulator's type.
 /// Memory:   arrays() numbers for each element that this rank combines.
 /// Lifetime: refers to the engine's state, the plan and the layout.
 template <class Element, class Optimizer> class optimizer_memory {
@@ -61,8 +63,9 @@ template <class Element, class Optimizer> class optimizer_memory {
     static constexpr bool has_masters = !std::is_same_v<Element, number>;
     static constexpr std::size_t arrays() noexcept { return states + has_masters + two_phases; }
 
-    /// Errors: `no_resources`; `bad_argument`, of a group beyond `most_groups`.
-    /// `of_node`: the node's weights; `own`: this rank's copy, of which what goes by mailbox is in use.
+    /// `of_node`: the node's weights; `own`: this rank's copy, used for buckets by mailbox.
+    ///
+    /// Errors: `no_resources`; `bad_argument` for a group beyond `most_groups`.
     HERRING_SETUP optimizer_memory(engine_state& state, plan const& of, layout const& tensors,
                                    std::byte* of_node, std::byte* own)
         : state_(state), plan_(of), tensors_(tensors), weights_{&of, of_node, own},
@@ -73,24 +76,26 @@ template <class Element, class Optimizer> class optimizer_memory {
           groups_(count_groups(tensors, state.who.rank)), squares_(two_phases ? plan_.buckets.size() : 0),
           norms_(Optimizer::facts.tensor_norms ? tensors.size() : 0) {}
 
-    // ---- between steps ------------------------------------------------------------------------------------------------
+    // ---- between steps
 
     placed_weights const& weights() const noexcept { return weights_; }
     std::size_t groups() const noexcept { return groups_.size(); }
-    /// Bytes of the values of all groups, as doubles: of each group its hyper values, and 1 if it is frozen; then the scale of the
-    /// loss.
+    /// Bytes of the values of all groups, as doubles: for each group its hyper values, and 1 if it is frozen;
+    /// then the scale of the loss.
     HERRING_SETUP static std::size_t values_bytes(layout const& tensors, int rank) {
         return sizeof(double) + count_groups(tensors, rank) * (sizeof(hyper) + sizeof(double));
     }
 
-    // ---- checkpoints --------------------------------------------------------------------------------------------------
+    // ---- checkpoints
 
-    /// What the arrays belong to; number n of the element at a place lies n times `handled().elements()` behind the first one.
+    /// The chunks of the arrays. Number n of the element at a place lies n · `handled().elements()` behind
+    /// its first number.
     handled_chunks const& handled() const noexcept { return chunks_; }
-    /// Of these arrays all but the gradients of a step outlive it: the state, and weights before rounding.
+    /// Arrays that outlive a step: the state, and weights before rounding.
     static constexpr std::size_t kept_arrays() noexcept { return states + has_masters; }
     std::byte* kept() const noexcept { return memory_.data(); }
-    /// Memory like that of these arrays, and what makes it theirs: they stay where they are, as the program may have spans of them.
+    /// Allocates memory of the size of these arrays, for `take_kept`. The arrays themselves do not move,
+    /// because the program may have spans of them.
     ///
     /// Errors: `no_resources`.
     HERRING_SETUP private_memory like_kept() const {
@@ -101,9 +106,9 @@ template <class Element, class Optimizer> class optimizer_memory {
             std::memcpy(memory_.data(), all.data(), all.size());
     }
 
-    // ---- steps --------------------------------------------------------------------------------------------------------
+    // ---- steps
 
-    /// The state is 0. Weights before rounding are those in `from`, as the plan places tensors.
+    /// Sets the state to 0, and the weights before rounding to those in `from`, which has the plan's places.
     HERRING_SETUP void start(std::byte const* from) noexcept {
         if (std::span<std::byte> const all = memory_.bytes(); !all.empty())
             std::memset(all.data(), 0, all.size());
@@ -116,16 +121,17 @@ template <class Element, class Optimizer> class optimizer_memory {
                                      masters()[place + i] = static_cast<number>(first[i]);
                              });
     }
-    /// For the next step: the numbers of a group, or that its tensors stay as they are.
+    /// Sets the numbers of a group for the next step; `frozen`: the step leaves the group's tensors as they
+    /// are.
     void prepare(std::size_t group, prepared const& with, bool frozen) noexcept {
         groups_[group].with = with;
         groups_[group].frozen = frozen;
     }
-    /// What gradients of 16 bits are multiplied by.
+    /// Sets the factor of gradients of 16 bits.
     void unscale(number by) noexcept { unscale_ = by; }
     number unscale() const noexcept { return unscale_; }
 
-    // ---- a chunk, or a part of one ------------------------------------------------------------------------------------
+    // ---- a chunk, or a part of one
 
     std::size_t place(std::size_t bucket, std::size_t offset) const noexcept {
         return arrays() == 0 ? 0 : chunks_.place(plan_, bucket, offset);
@@ -139,7 +145,8 @@ template <class Element, class Optimizer> class optimizer_memory {
     number* gradients(std::size_t place) const noexcept requires(two_phases) {
         return numbers() + (states + has_masters) * chunks_.elements() + place;
     }
-    /// Calls `with(offset in the bucket, elements, run, group)` for what of a chunk is to be updated, in order.
+    /// Calls `with(offset in the bucket, elements, run, group)` for the runs of a chunk that are not frozen,
+    /// in order.
     template <class With>
     HERRING_ALWAYS_INLINE void for_each_run(std::size_t bucket, std::size_t offset, std::size_t elements,
                                             With const& with) const noexcept {
@@ -152,11 +159,11 @@ template <class Element, class Optimizer> class optimizer_memory {
     }
     struct group_numbers {
         prepared with{};
-        number factor = 1; // of gradients, in steps of two phases
+        number factor = 1; // of the gradients, in steps of two phases
         bool frozen = false;
     };
 
-    /// Ends the world: an element of the bucket has a gradient that is not finite.
+    /// Ends the world with the error that an element of the bucket has a gradient that is not finite.
     [[gnu::noinline, gnu::cold]] void fail(std::size_t bucket, std::size_t offset,
                                            contribution_origin const& of = {}) noexcept {
         std::size_t const at = plan_.buckets[bucket].offset + offset;
@@ -180,14 +187,14 @@ template <class Element, class Optimizer> class optimizer_memory {
             true);
     }
 
-    // ---- two phases: what is known when all gradients are summed ------------------------------------------------------
+    // ---- two phases: after all gradients are summed
 
-    /// Numbers of each rank that a step exchanges, at most.
+    /// Upper bound on the numbers of each rank that a step exchanges.
     static constexpr std::size_t norm_numbers(std::size_t tensors) noexcept requires(two_phases) {
         return Optimizer::facts.tensor_norms ? std::max(2 * tensors, std::size_t{1}) : 1;
     }
 
-    /// The gradients of a chunk lie in their place.
+    /// Adds the squares of the gradients at the chunk's place.
     void add_squares(std::size_t bucket, std::size_t offset, std::size_t elements, std::size_t place) noexcept
         requires(two_phases) {
         for_each_run(bucket, offset, elements, [&](std::size_t from, std::size_t count, auto const&, auto&) {
@@ -198,7 +205,7 @@ template <class Element, class Optimizer> class optimizer_memory {
                 look_for_nonfinite(bucket, from, values, count);
         });
     }
-    /// Of all gradients that this rank counts for the world. The next step's begin at 0.
+    /// Returns the sum of squares of all gradients that this rank counts for the world, and resets it to 0.
     double take_squares() noexcept requires(two_phases) {
         double sum = 0;
         for (std::size_t b = 0; b < squares_.size(); ++b) {
@@ -207,11 +214,11 @@ template <class Element, class Optimizer> class optimizer_memory {
         }
         return sum;
     }
-    /// The norm of the gradients of all ranks is known.
+    /// Sets the factor of a group's gradients, which depends on the norm over all ranks.
     void scale_gradients(std::size_t group, number factor) noexcept { groups_[group].factor = factor; }
 
-    /// Makes directions of the gradients; adds the squares of weights and directions to the two numbers of each tensor. The gap
-    /// behind a tensor counts for nothing.
+    /// Replaces gradients by directions, and sums the squares of weights and directions for each tensor,
+    /// without the gap behind the tensor: two numbers a tensor.
     void direct(std::span<double> sums) noexcept requires(Optimizer::facts.tensor_norms) {
         std::fill(sums.begin(), sums.end(), 0.0);
         chunks_.for_each(plan_, [&](std::size_t b, std::size_t offset, std::size_t elements,
@@ -234,7 +241,7 @@ template <class Element, class Optimizer> class optimizer_memory {
     }
     std::span<tensor_norms> norms() noexcept requires(Optimizer::facts.tensor_norms) { return norms_; }
 
-    /// Updates a chunk with its gradients, or directions.
+    /// Updates a chunk's weights with its gradients, or directions.
     void update(std::size_t bucket, std::size_t offset, std::size_t elements) noexcept requires(two_phases) {
         std::size_t const place = this->place(bucket, offset);
         for_each_run(
@@ -267,7 +274,8 @@ template <class Element, class Optimizer> class optimizer_memory {
     number* numbers() const noexcept { return reinterpret_cast<number*>(memory_.data()); }
     number* masters() const noexcept { return numbers() + states * chunks_.elements(); }
 
-    /// What several ranks have alike counts once: of a node's mailboxes, and of the nodes that each combine all.
+    /// True on one of the ranks that combine the same chunks (by mailbox, one hop or dissemination), so that
+    /// each counts once.
     bool counts(route path) const noexcept { return chunks_.is_lowest(path); }
     void look_for_nonfinite(std::size_t bucket, std::size_t offset, number const* values,
                             std::size_t count) noexcept {
@@ -285,7 +293,7 @@ template <class Element, class Optimizer> class optimizer_memory {
     std::vector<group_numbers> groups_;
     number unscale_ = 1;
     std::vector<double> squares_; // bucket → of the gradients that this rank combined, in the order of chunks
-    std::vector<tensor_norms> norms_; // tensor → of the step under way
+    std::vector<tensor_norms> norms_; // tensor → of the current step
 };
 
 } // namespace HERRING_NAMESPACE::detail

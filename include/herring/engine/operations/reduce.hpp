@@ -1,4 +1,4 @@
-// herring: the operation of an all-reduce: every rank contributes all of the bucket, and gets the sum of all.
+// herring: the operation of an all-reduce: every rank contributes the bucket, and gets the sum.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_ENGINE_OPERATIONS_REDUCE_HPP
 #define HERRING_ENGINE_OPERATIONS_REDUCE_HPP
@@ -13,7 +13,7 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// Parts and results of the whole chunk, everywhere.
+/// Messages of an all-reduce: parts and results have the whole chunk.
 class reduce_traffic {
   public:
     static constexpr lending lends = lending::swap;
@@ -37,7 +37,7 @@ class reduce_traffic {
         return state_.result(e, c).data();
     }
     void take_result(execution const& e, chunk const& c) const noexcept {
-        if (e.device_sum == nullptr) state_.spread(e, c); // else devices spread it
+        if (e.device_sum == nullptr) state_.spread(e, c); // else devices spread the result
     }
     range given(execution const& e) const noexcept { return {0, e.elements}; }
 
@@ -49,7 +49,8 @@ class reduce_traffic {
 
 namespace HERRING_NAMESPACE::operations {
 
-/// Everyone contributes, the chunk's server combines, everyone takes the result, which may lie on the contribution.
+/// All ranks contribute, the chunk's server combines, all ranks take the result, which may overwrite the
+/// contribution.
 template <class Element, class Update> class reduce {
   public:
     using element = Element;
@@ -69,8 +70,8 @@ template <class Element, class Update> class reduce {
                            e.elements);
     }
 
-    /// Of two ranks: sums the other's copy and this rank's own memory into its own memory, and puts what comes next into the
-    /// place of that copy.
+    /// On a node of two ranks: sums the other rank's copy and this rank's memory into this rank's memory, and
+    /// writes the next piece over that copy.
     void combine_lent(execution const& e) noexcept {
         int const other = 1 - state_.who.local;
         std::span<std::byte const> next = e.next;

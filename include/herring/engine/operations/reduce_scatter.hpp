@@ -1,4 +1,4 @@
-// herring: the operation of a reduce-scatter: every rank contributes all of the bucket, and gets the sum of what it owns.
+// herring: the operation of a reduce-scatter: every rank contributes a bucket, and gets the sum of its range.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_ENGINE_OPERATIONS_REDUCE_SCATTER_HPP
 #define HERRING_ENGINE_OPERATIONS_REDUCE_SCATTER_HPP
@@ -15,8 +15,9 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// Shards belong to owners: nothing but a credit travels back, but from a server that is not the owner, to the owner's node. By one
-/// hop a node gets of a chunk what its ranks own.
+/// Messages of a reduce-scatter. By two hops shards belong to owners: results are empty, for the credit,
+/// except from a server that is not the owner to the owner's node. By one hop a node gets the ranges of its
+/// ranks in a chunk.
 class reduce_scatter_traffic {
   public:
     static constexpr lending lends = lending::swap_or_read;
@@ -44,7 +45,7 @@ class reduce_scatter_traffic {
     void take_result(execution const&, chunk const&) const noexcept {}
     range given(execution const& e) const noexcept { return {0, e.elements}; }
 
-    /// What of a chunk node `to` gets.
+    /// The range of a chunk that node `to` gets.
     range due_to(execution const& e, chunk const& c, int to) const noexcept {
         return c.owner >= 0 ? c.range() : state_.owned_by_node(e, c, to);
     }
@@ -57,7 +58,7 @@ class reduce_scatter_traffic {
 
 namespace HERRING_NAMESPACE::operations {
 
-/// The rank that owns a range combines it. The execution has the table of ranges (`owned`).
+/// The owner of a range combines it. The execution has the table of ranges (`owned`).
 template <class Element, class Update> class reduce_scatter {
   public:
     using traffic = detail::reduce_scatter_traffic;
@@ -83,7 +84,7 @@ template <class Element, class Update> class reduce_scatter {
             all_.combine_local([&](int l) { return boxes[l] + own.offset * sizeof(Element); },
                                state_.result_of(e, state_.who.local, own.offset), own.elements);
     }
-    /// Reads its own range of every copy, and its own contribution where that lies.
+    /// Reads this rank's range of the other ranks' copies, and of its contribution in the caller's memory.
     void combine_lent(execution const& e) noexcept {
         for (lent_part const& part : std::span(e.lent, e.lent_parts)) {
             if (part.to == nullptr) continue;
@@ -99,7 +100,8 @@ template <class Element, class Update> class reduce_scatter {
   private:
     static constexpr std::size_t block = std::max<std::size_t>(4096 / sizeof(Element), 1);
 
-    /// Of more than two ranks. Of the others' copies this rank alone reads its range, and whose they are writes there next.
+    /// Combines a block on a node of more than two ranks. Claims the lines of the other ranks' copies: this
+    /// rank alone reads them, and their owner writes them next.
     void combine_block(execution const& e, lent_part const& part, std::size_t from,
                        std::size_t elements) noexcept {
         all_.combine_local(

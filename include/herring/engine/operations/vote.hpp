@@ -1,4 +1,4 @@
-// herring: the operation of a vote: every rank contributes bits, and gets those that any rank set.
+// herring: the operation of a vote: every rank contributes bits, and gets the bits that any rank set.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_ENGINE_OPERATIONS_VOTE_HPP
 #define HERRING_ENGINE_OPERATIONS_VOTE_HPP
@@ -14,7 +14,7 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// Parts and results of the whole chunk, as stored.
+/// Messages of a vote: parts and results have the whole chunk, as stored.
 class vote_traffic : public reduce_traffic {
   public:
     static constexpr lending lends = lending::none;
@@ -38,7 +38,7 @@ class vote_traffic : public reduce_traffic {
 
 namespace HERRING_NAMESPACE::operations {
 
-/// The elements of all ranks, bit by bit: or. Depends on no element type.
+/// The bitwise or of the elements of all ranks. Depends on no element type.
 class vote {
   public:
     using traffic = detail::vote_traffic;
@@ -68,13 +68,13 @@ class vote {
             else
                 add(result, boxes[l], bytes);
     }
-    void combine_lent(execution const&) noexcept {} // lends nothing
+    void combine_lent(execution const&) noexcept {} // a vote lends nothing
 
   private:
     static void add(std::byte* to, std::byte const* more, std::size_t bytes) noexcept {
         for (std::size_t i = 0; i < bytes; ++i) to[i] |= more[i];
     }
-    /// Of the local ranks, this one first: `to` may be its own.
+    /// Combines the contributions of the local ranks, this rank's first: `to` may be its contribution.
     void combine_node(execution const& e, chunk const& c, std::byte* to) noexcept {
         state_.copy(to, state_.given_by(e, state_.who.local, c.offset), c.elements);
         for (int l = 0; l < state_.who.local_size; ++l)

@@ -1,4 +1,4 @@
-// herring: the route of a tiny bucket over many nodes: what a rank has it passes on, to twice as many in each round.
+// herring: the route of a tiny bucket over many nodes: rounds that forward all parts so far.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_ENGINE_ROUTES_DISSEMINATION_HPP
 #define HERRING_ENGINE_ROUTES_DISSEMINATION_HPP
@@ -22,7 +22,7 @@ namespace HERRING_NAMESPACE::detail {
 
 template <class Core> class dissemination_route;
 
-/// What dissemination keeps: buffers for the parts of all nodes, and what has come into them.
+/// The memory of dissemination: buffers for the parts of all nodes, and the messages that have arrived.
 ///
 /// Memory: window · nodes parts of the largest bucket that takes this route.
 struct dissemination_windows {
@@ -46,24 +46,29 @@ struct dissemination_windows {
 
     std::uint32_t const rounds;    ///< of a chunk; 0: no bucket takes this route
     slot_row buffers;              ///< of one chunk each
-    fixed_array<arrival> arrivals; ///< buffer · rounds + round → what has come
-    /// Stage · (nodes + 1) + place → bytes of the parts before that place; all of them in the last one.
+    fixed_array<arrival> arrivals; ///< buffer · rounds + round → the message that has arrived
+    /// Stage · (nodes + 1) + place → bytes of the parts before that place; the last entry has the bytes of
+    /// all parts.
     fixed_array<std::size_t> begins;
     std::uint32_t unsent[window] = {}; ///< buffer → messages that are sent from it
-    awaited_peer missing{};            ///< whose message the oldest chunk waits for
+    awaited_peer missing{};            ///< the peer whose message the oldest chunk waits for
     stale_watch stale{};               ///< among the messages of all rounds
 };
 
-/// Before round r a rank has the parts of 2^r nodes, its own and those behind it. It sends them to the node 2^r before it,
-/// and gets as many from the node 2^r behind it: after ⌈log2 nodes⌉ rounds it has all, and combines them in the order of
-/// the nodes. A power of two of nodes exchanges in pairs whose numbers differ in bit r instead, so that a transport's
-/// acknowledgements ride on the messages of the other way. Between the ranks of one number on nodes that all have as many; for
-/// operations of which every other node gets the same part, be these of one size or not.
+/// Before round r a rank has the parts of 2^r nodes: its own node and the nodes behind it. It sends them to
+/// the node 2^r before it, and gets as many from the node 2^r behind it. After ⌈log2 nodes⌉ rounds it has all
+/// parts, and combines them in the order of the nodes. If the number of nodes is a power of two, nodes whose
+/// numbers differ in bit r exchange in pairs instead, so that a transport's acknowledgements travel with the
+/// messages of the other direction. Requires the same number of ranks on all nodes (ranks with the same local
+/// number exchange), and an operation that sends the same part to every other node; parts of different nodes
+/// may differ in size.
 ///
-/// A rank begins its n-th chunk only when it has combined its (n − window/2)-th, for which it needs everyone's part. So whoever
-/// gets something of chunk n knows that the buffer of chunk n − window is free there, as by one hop.
+/// A rank begins its n-th chunk only when it has combined its (n − window/2)-th chunk, for which it needs all
+/// parts. So when a rank sends a message of chunk n, all ranks have combined chunk n − window, and its buffer
+/// is free, as by one hop.
 ///
-/// Cost:   ⌈log2 nodes⌉ messages out and in, where one hop has nodes − 1; the same bytes; as many times the latency.
+/// Cost:   ⌈log2 nodes⌉ messages out and in, where one hop has nodes − 1; the same bytes; as many times the
+///         latency.
 /// Source: Bruck et al., IEEE TPDS 1997.
 template <class Core> class dissemination_route {
   public:
@@ -73,10 +78,10 @@ template <class Core> class dissemination_route {
           nodes_(static_cast<std::uint32_t>(core.who.nodes())), pairs_(std::has_single_bit(nodes_)),
           rounds_(windows_.rounds), slot_bytes_(windows_.buffers.bytes / nodes_) {}
 
-    /// Posts the receives of the first window; what is refused now is posted by `step`.
+    /// Posts the receives of the first window; `step` posts those that the transport refuses now.
     void open() noexcept { post_receives(); }
 
-    /// What is pending for an execution of this route besides messages: the cursors that have to pass.
+    /// Cursors that have to pass before an execution of this route is complete, besides its messages.
     static constexpr std::uint32_t cursors() noexcept { return 2; }
 
     std::size_t step(wanted_work& wanted) noexcept {
@@ -91,11 +96,11 @@ template <class Core> class dissemination_route {
     static constexpr std::uint32_t window = dissemination_windows::window;
     static constexpr std::uint32_t stages = plan::dissemination_stages();
 
-    // A chunk whose parts are on their way.
+    // A chunk whose parts are in flight.
     struct flight {
         std::uint64_t execution = 0;
         std::uint32_t sent = 0;   // rounds
-        std::uint32_t packed = 0; // rounds whose parts have come and lie behind the others
+        std::uint32_t packed = 0; // rounds whose parts lie behind the others
     };
 
     flight& at(std::uint64_t number) noexcept { return flights_[number % stages]; }
@@ -105,18 +110,18 @@ template <class Core> class dissemination_route {
     arrival& arrived(std::uint64_t number, std::uint32_t round) noexcept {
         return windows_.arrivals[number % window * rounds_ + round];
     }
-    // Bytes of a chunk's parts before each place, and of all.
+    // Bytes of a chunk's parts before each place, and of all parts.
     std::size_t* begins(std::uint64_t number) noexcept {
         return &windows_.begins[number % stages * (nodes_ + 1)];
     }
-    // Nodes whose parts a message of this round has.
+    // Number of parts in a message of this round.
     std::uint32_t count(std::uint32_t round) const noexcept {
         std::uint32_t const distance = 1u << round;
         return distance < nodes_ - distance ? distance : nodes_ - distance;
     }
-    // A buffer has the part of node n at place_of(n), this node's first: by the distance behind this node or, where nodes
-    // exchange in pairs, by the bits in which their numbers differ. Either way the sender of round r has its parts in the
-    // order in which they follow here, from place 2^r on.
+    // The place of node n's part in a buffer; this node's part is first. The place is the distance behind
+    // this node or, where nodes exchange in pairs, the bits in which the numbers differ. Either way the parts
+    // of the sender of round r have the same order on both ranks, and follow from place 2^r on.
     std::uint32_t place_of(int node) const noexcept {
         auto const own = static_cast<std::uint32_t>(shared_.who.node),
                    other = static_cast<std::uint32_t>(node);
@@ -138,7 +143,8 @@ template <class Core> class dissemination_route {
     // This rank's part of the next chunks comes first in its buffers.
     std::size_t begin(wanted_work& wanted) noexcept {
         std::size_t progress = 0;
-        // Others may go on with a later chunk as soon as they have this part: first the receives for that.
+        // Other ranks may go on with a later chunk as soon as they have this part: first the receives for
+        // that chunk.
         while (!receives_owed_ && shared_.next_chunk(beginning_, route::dissemination) &&
                begun_ - combined_ < stages) {
             execution const& e = shared_.ledger.at(beginning_.at);
@@ -199,8 +205,8 @@ template <class Core> class dissemination_route {
         return true;
     }
 
-    // Brings the parts of a round from where they were received to behind those that are here. False: they are of another
-    // operation, which ends the engine before anything of it is passed on.
+    // Moves the received parts of a round behind the parts that are here. False: they belong to another
+    // operation, which ends the engine before any of them is forwarded.
     bool pack(std::uint64_t number, flight& f) noexcept {
         arrival& got = arrived(number, f.packed);
         std::size_t const distance = std::size_t{1} << f.packed, begin = begins(number)[distance],
@@ -219,7 +225,7 @@ template <class Core> class dissemination_route {
         while (shared_.next_chunk(combining_, route::dissemination)) {
             if (combined_ >= begun_) return progress;
             flight const& f = at(combined_);
-            // The buffer takes other parts after this: what is sent from it must be out first.
+            // The buffer is reused after this: first all messages that are sent from it must have left.
             if (f.packed < rounds_ || f.sent < rounds_ || windows_.unsent[combined_ % window] > 0)
                 return progress;
             if (!std::exchange(combining_now_, true)) {
@@ -228,7 +234,7 @@ template <class Core> class dissemination_route {
                     [&](int n) { return buffer(combined_) + begins(combined_)[place_of(n)]; });
                 return progress;
             }
-            combining_now_ = false; // it was wanted, and is done
+            combining_now_ = false; // the wanted work is done
             ++combined_;
             post_receives();
             shared_.ledger.handled(combining_.at);
@@ -241,12 +247,13 @@ template <class Core> class dissemination_route {
     // A message may lie here for an execution that took another route on this rank.
     void find_stale() noexcept {
         if (!windows_.stale.is_due(beginning_.at)) return;
-        if (begun_ - combined_ == stages) return; // it may be of a chunk that has not begun
+        if (begun_ - combined_ == stages) return; // the message may be of a chunk that has not begun
         for (std::uint32_t r = 0; r < rounds_; ++r)
             if (shared_.is_stale(shared_.peers[sender_in(r)].rank, arrived(begun_, r), beginning_.at)) return;
     }
 
-    // A buffer that was combined takes the parts of a later chunk. Those of each round have a place of their own.
+    // Posts receives for later chunks into buffers that were combined. The parts of each round have a
+    // separate place.
     std::size_t post_receives() noexcept {
         std::size_t progress = 0;
         receives_owed_ = false;
@@ -271,13 +278,13 @@ template <class Core> class dissemination_route {
     std::uint32_t const nodes_;
     bool const pairs_;             // a power of two: in each round two nodes send to each other
     std::uint32_t const rounds_;   // of a chunk; 0: no bucket takes this route
-    std::size_t const slot_bytes_; // room for a part
+    std::size_t const slot_bytes_; // of a part
     flight flights_[stages];
     std::uint64_t begun_ = 0;    // chunks
     std::uint64_t combined_ = 0; // chunks
     std::uint64_t posted_ = 0;   // receives, of all rounds
     bool part_made_ = false;     // of the chunk under the first cursor
-    bool combining_now_ = false; // the chunk under the second
+    bool combining_now_ = false; // the chunk under the second cursor
     bool receives_owed_ = false; // a receive could not be posted yet
 };
 

@@ -1,4 +1,4 @@
-// herring: set-up of what dissemination keeps of its messages.
+// herring: set-up of the memory of dissemination.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_ENGINE_ROUTES_DISSEMINATION_IMPL_HPP
 #define HERRING_ENGINE_ROUTES_DISSEMINATION_IMPL_HPP

@@ -1,4 +1,4 @@
-// herring: the route of a bucket on one node, in place: where the ranks' parts lie, and who combines what for whom.
+// herring: the route of a bucket on one node: local ranks combine each other's memory in place.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_ENGINE_ROUTES_LOCAL_HPP
 #define HERRING_ENGINE_ROUTES_LOCAL_HPP
@@ -17,19 +17,20 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// In place: every local rank combines its chunks of all memories, in the memories of those who take results; then all wait
-/// for all.
-/// Lent: where all copied the bucket from memory of the caller's, the operation may have each rank read what it needs from
-/// the others' copies (`lending`). On a node of two that swap, each keeps the other's place for a later copy: one wait in
-/// place of two, and no copy out. A place that its reader writes next is in that reader's cache already: the operation itself
-/// writes there what comes next, where that is known.
+/// In place: every local rank combines its chunks of all ranks' memories into the memories of the ranks that
+/// take results; then all ranks wait for each other.
 ///
-/// Cost:   a sum, in place: each rank's bytes read once and written once. Swapped: the bucket is copied once, and read and
-///         written once by the sum.
+/// Lent: where all ranks copied the bucket from the caller's memory, the operation may have each rank read
+/// the needed parts of the other ranks' copies (`lending`). On a node of two ranks that swap, each keeps the
+/// other's place for a later copy: one wait in place of two, and no copy out. Such a place is in the reader's
+/// cache already, so the operation writes the next piece there at once, if it is known.
+///
+/// Cost:   in place, a sum reads each rank's bytes once and writes them once. Swapped, the bucket is copied
+///         once, and the sum reads and writes it once.
 /// Memory: `memory_bytes(executions)` of every rank's region.
 template <class Core> class local_route {
   public:
-    /// `memory`: in this rank's region, where the others look too; nullptr where there are no others.
+    /// `memory`: in this rank's region, which the other local ranks read; nullptr without other local ranks.
     local_route(Core& core, std::byte* memory) noexcept
         : shared_(core), declared_(reinterpret_cast<declaration*>(memory)),
           own_(core.who.own_chunks(), server_id{0}) {}
@@ -40,17 +41,18 @@ template <class Core> class local_route {
 
     static constexpr std::uint32_t cursors() noexcept { return 1; }
 
-    /// Says to the other local ranks what execution `number` is and where this rank's part lies, before it arrives at it. What
-    /// takes mailboxes need not say so: `differs` does not look.
+    /// Declares to the other local ranks what execution `number` is and where this rank's part lies, before
+    /// this rank arrives at it. Not needed for executions by mailbox, which `differs` skips.
     void declare(execution const& e, std::uint64_t number) noexcept {
         if (shared_.who.local_size > 1)
             declared_[number & shared_.ledger.mask()] = {stamp_of(e, number), e.own - region(home_of(e)),
                                                          home_of(e), e.lent != nullptr};
     }
 
-    /// Once all have arrived at execution `number`: a local rank that takes it for something else, or −1; then it is known where
-    /// their parts lie. What is declared stays until this rank has released the execution, but for mailboxes, which have
-    /// stamps of their own.
+    /// Compares the declarations of execution `number`, after all local ranks have arrived at it. Returns a
+    /// local rank whose declaration differs, or −1; then the places of all parts are known. A declaration
+    /// stays until this rank has released the execution. Executions by mailbox are not compared: mailboxes
+    /// have stamps.
     int differs(execution& e, std::uint64_t number) noexcept {
         if (shared_.who.local_size == 1 || e.path == route::mailbox) return -1;
         bool all_lent = e.path == route::local;
@@ -83,7 +85,7 @@ template <class Core> class local_route {
                     wanted.combine_all_lent(own_.at);
                     return progress;
                 }
-                combining_ = false; // it was wanted, and is done
+                combining_ = false; // the wanted work is done
                 end_lent(e);
             } else {
                 if (std::exchange(combining_, false)) {
@@ -107,7 +109,7 @@ template <class Core> class local_route {
         std::uint64_t what;   // a stamp
         std::ptrdiff_t place; // of the bucket in the region of local rank `home`
         std::int32_t home;
-        bool lent; // all of it is a copy from memory of the caller's
+        bool lent; // the whole part is a copy of the caller's memory
     };
 
     int home_of(execution const& e) const noexcept { return e.home < 0 ? shared_.who.local : e.home; }
@@ -128,8 +130,8 @@ template <class Core> class local_route {
 
     Core& shared_;
     declaration* declared_;
-    chunk_cursor own_;       // this rank's chunks, of the next execution
-    bool combining_ = false; // what is under the cursor
+    chunk_cursor own_;       // over this rank's chunks
+    bool combining_ = false; // the chunk, or lent bucket, under the cursor
 };
 
 } // namespace HERRING_NAMESPACE::detail

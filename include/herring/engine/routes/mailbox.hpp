@@ -1,4 +1,4 @@
-// herring: the route of a tiny bucket on one node: a copy into a mailbox, and everyone combines all mailboxes for itself.
+// herring: the route of a tiny bucket on one node: each rank fills a mailbox and combines all mailboxes.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_ENGINE_ROUTES_MAILBOX_HPP
 #define HERRING_ENGINE_ROUTES_MAILBOX_HPP
@@ -15,16 +15,18 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// Every local rank copies what it gives into a mailbox and combines all mailboxes for itself; one wait instead of two.
+/// Every local rank copies its contribution into a mailbox and combines all mailboxes for itself; one wait
+/// instead of two.
 ///
-/// A rank fills a mailbox of its own again when it has itself read the one `ahead` behind the next: that needed all others to have
-/// filled theirs, before which they have read what is filled again. So nobody asks how far the others are.
+/// A rank fills the mailbox of execution n, which was that of execution n − 2·ahead, when it has read all
+/// mailboxes of execution n − ahead. Every other rank had filled its mailbox of that execution, and so had
+/// read execution n − 2·ahead before. So no rank asks how far the others are.
 ///
-/// Cost:   a rank copies what it gives, and reads what it needs of L mailboxes, which are small.
+/// Cost:   a rank copies its contribution, and reads the parts that it needs of L mailboxes, which are small.
 /// Memory: `memory_bytes(mailbox_bytes)` of every rank's region.
 template <class Core> class mailbox_route {
   public:
-    /// `memory`: in this rank's region, where the others look too; nullptr where there are no others.
+    /// `memory`: in this rank's region, which the other local ranks read; nullptr without other local ranks.
     mailbox_route(Core& core, std::size_t mailbox_bytes, std::byte* memory)
         : shared_(core), bytes_(mailbox_bytes), mailboxes_(memory),
           boxes_(static_cast<std::size_t>(core.who.local_size)) {}
@@ -35,7 +37,7 @@ template <class Core> class mailbox_route {
 
     static constexpr std::uint32_t cursors() noexcept { return 1; }
 
-    /// Copies this rank's part of execution `number` to a mailbox; false: none is free yet.
+    /// Copies this rank's part of execution `number` to a mailbox. Returns false if no mailbox is free yet.
     bool fill(execution const& e, std::uint64_t number) noexcept {
         if (filled_ - read_ >= ahead) return false;
         std::byte* const box = mailbox(filled_);
@@ -56,7 +58,7 @@ template <class Core> class mailbox_route {
             execution const& e = shared_.ledger.at(at_);
             if (e.path != route::mailbox) continue;
             if (!std::exchange(combining_, true)) return want(e, wanted), progress;
-            combining_ = false; // it was wanted, and is done
+            combining_ = false; // the wanted work is done
             shared_.ledger.handled_all(at_);
             shared_.ledger.done(at_);
             ++progress;
@@ -66,7 +68,8 @@ template <class Core> class mailbox_route {
 
   private:
     static constexpr std::uint64_t ahead = 4, count = 2 * ahead;
-    // Away from the page offsets of tensors: a load behind a store to the same offset of another page waits for it.
+    // Avoids the page offsets of tensors: a load behind a store to the same offset of another page waits for
+    // that store.
     static constexpr std::size_t shift = 2112;
     static constexpr std::size_t spacing = 320;
 
@@ -89,11 +92,11 @@ template <class Core> class mailbox_route {
     Core& shared_;
     std::size_t bytes_;
     std::byte* mailboxes_;
-    fixed_array<std::byte*> boxes_; // room for those of one execution
+    fixed_array<std::byte*> boxes_; // the mailboxes of one execution
     std::uint64_t at_ = 0;          // next execution
-    bool combining_ = false;        // its mailboxes
-    std::uint64_t filled_ = 0;      // mailboxes
-    std::uint64_t read_ = 0;        // no others: the last one may still be summed
+    bool combining_ = false;        // the mailboxes of that execution
+    std::uint64_t filled_ = 0;      // mailboxes that this rank has filled
+    std::uint64_t read_ = 0;        // mailboxes given to `wanted`; the last may still be summed
 };
 
 } // namespace HERRING_NAMESPACE::detail

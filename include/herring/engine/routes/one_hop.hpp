@@ -1,4 +1,4 @@
-// herring: the route of a small bucket over several nodes: everyone sends to everyone and combines for itself.
+// herring: the route of a small bucket over several nodes: every node sends its part to all, each combines.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_ENGINE_ROUTES_ONE_HOP_HPP
 #define HERRING_ENGINE_ROUTES_ONE_HOP_HPP
@@ -20,9 +20,11 @@ namespace HERRING_NAMESPACE::detail {
 
 template <class Core> class one_hop_route;
 
-/// What one hop keeps: the parts of each peer, and this rank's own, made once for all peers.
+/// The memory of one hop: slots for the parts of each peer, and for this rank's part, which is made once for
+/// all peers.
 ///
-/// Memory: one-hop window · one-hop chunk for each peer; half a window more where this rank's parts are staged.
+/// Memory: one-hop window · one-hop chunk for each peer; half a window more where this rank's parts are
+///         staged.
 struct one_hop_windows {
     template <class Core> using route_type = one_hop_route<Core>;
     static constexpr route path = route::one_hop;
@@ -39,36 +41,38 @@ struct one_hop_windows {
         if (missing.any) ask(missing.place, missing.execution, "its part has not come");
     }
 
-    /// Where part `number` of a peer arrives.
+    /// The slot where part `number` of a peer arrives.
     HERRING_ALWAYS_INLINE std::span<std::byte> slot(std::size_t peer, std::uint64_t number) const noexcept {
         return slot_memory.at(peer * exchange_window::size + exchange_window::slot_of(number));
     }
 
-    fixed_array<exchange_window> pairs;                ///< this rank and each peer
+    fixed_array<exchange_window> pairs;                ///< of this rank and each peer
     slot_row slot_memory;                              ///< of the parts of all peers
-    slot_row stages;                                   ///< where this rank's parts are made
+    slot_row stages;                                   ///< of this rank's parts
     std::uint32_t unsent[plan::one_hop_stages()] = {}; ///< stage → messages that are sent from it
-    awaited_peer missing{};                            ///< whose part the combination waits for
-    stale_watch stale{};                               ///< among the parts of peers
+    awaited_peer missing{};                            ///< the peer whose part the combination waits for
+    stale_watch stale{};                               ///< of the parts of peers
 };
 
-/// Every node sends its part of a chunk to every other node; each combines all parts in the order of the nodes.
+/// Every node sends its part of a chunk to every other node; each combines all parts in the order of the
+/// nodes.
 ///
-/// Each pair sends one message each way for each chunk, which is empty where the operation has nothing to send. A rank sends
-/// its n-th part only when it has combined its (n − window/2)-th. So whoever has part n − window/2 of a peer knows that the
-/// slot of part n − window is free there: docs/design.md, "Why two half windows suffice".
+/// Each pair sends one message each way for each chunk, which is empty where the operation has nothing to
+/// send. A rank sends its n-th part only when it has combined its (n − window/2)-th. So a rank that has part
+/// n − window/2 of a peer knows that the slot of part n − window is free at that peer: docs/design.md, "Why
+/// two half windows suffice".
 ///
-/// Cost:   (n−1) times the bucket out and in, one message a chunk and peer, one way: half the time of two hops.
+/// Cost:   (n−1) times the bucket out and in, one message a chunk and peer, one latency: half of two hops.
 template <class Core> class one_hop_route {
   public:
     explicit one_hop_route(Core& core) noexcept
         : shared_(core), windows_(core), sending_(core.who.own_chunks(), server_id{}),
           combining_(core.who.own_chunks(), server_id{}) {}
 
-    /// Posts the receives of the first window; what is refused now is posted by `step`.
+    /// Posts the receives of the first window; `step` posts those that the transport refuses now.
     void open() noexcept { post_receives(); }
 
-    /// What is pending for an execution of this route besides messages: the cursors that have to pass.
+    /// Cursors that have to pass before an execution of this route is complete, besides its messages.
     static constexpr std::uint32_t cursors() noexcept { return 2; }
 
     std::size_t step(wanted_work& wanted) noexcept {
@@ -118,7 +122,7 @@ template <class Core> class one_hop_route {
         std::size_t progress = 0;
         windows_.missing.any = false;
         while (shared_.next_chunk(combining_, route::one_hop)) {
-            if (std::exchange(combining_now_, false)) { // it was wanted, and is done
+            if (std::exchange(combining_now_, false)) { // the wanted work is done
                 for (int const n : shared_.who.contributors())
                     if (n != shared_.who.node)
                         windows_
@@ -131,7 +135,7 @@ template <class Core> class one_hop_route {
                 combining_.next_chunk();
                 continue;
             }
-            // The result goes where the part lies: the part must be out first.
+            // The result goes to the place of the part: first the part must have left.
             if (combined_ >= sent_ || windows_.unsent[combined_ % stages] > 0) return progress;
             execution const& e = shared_.ledger.at(combining_.at);
             chunk const c = combining_.here(e);
@@ -166,7 +170,7 @@ template <class Core> class one_hop_route {
             if (shared_.is_stale(shared_.peers[i].rank, windows_.pairs[i].arrived(), combining_.at)) return;
     }
 
-    // Every slot whose part was combined takes another one.
+    // Posts receives for later parts into slots whose parts were combined.
     std::size_t post_receives() noexcept {
         std::size_t progress = 0;
         receives_owed_ = false;
@@ -188,11 +192,11 @@ template <class Core> class one_hop_route {
     one_hop_windows& windows_;
     chunk_cursor sending_;
     chunk_cursor combining_;
-    std::uint64_t sent_ = 0;     // parts that are posted to all
+    std::uint64_t sent_ = 0;     // parts that are posted to all nodes
     std::uint64_t combined_ = 0; // parts that are combined
-    std::size_t to_ = 0;         // nodes that the next part is posted to, counted from this one
+    std::size_t to_ = 0;         // nodes that the next part is posted to, counted from this node
     bool part_made_ = false;     // of the chunk under the first cursor
-    bool combining_now_ = false; // the chunk under the second
+    bool combining_now_ = false; // the chunk under the second cursor
     bool receives_owed_ = false; // a receive could not be posted yet
 };
 

@@ -1,4 +1,4 @@
-// herring: set-up of what one hop keeps of its messages.
+// herring: set-up of the memory of one hop.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_ENGINE_ROUTES_ONE_HOP_IMPL_HPP
 #define HERRING_ENGINE_ROUTES_ONE_HOP_IMPL_HPP

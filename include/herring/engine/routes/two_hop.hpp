@@ -22,7 +22,7 @@ namespace HERRING_NAMESPACE::detail {
 
 template <class Core> class two_hop_route;
 
-/// What two hops keep: of each peer the pushes to it and those that it sends, and the results that have come.
+/// The memory of two hops: for each peer the pushes to it, its own pushes, and the results that have arrived.
 ///
 /// Memory: window · chunk for the pushes of each peer; as much where this rank's parts are staged.
 struct two_hop_windows {
@@ -49,18 +49,18 @@ struct two_hop_windows {
                 ask(i, out.oldest_unanswered().execution, "it has not returned the sum");
     }
 
-    /// This rank and one peer.
+    /// The exchange with one peer.
     struct pair {
         chunk_cursor push_cursor; ///< chunks that this rank pushes to the peer
-        push_order order;         ///< of those, among the pushes to all peers
+        push_order order;         ///< of these chunks, among the pushes to all peers
         push_window pushes;       ///< of this rank
         serve_window served;      ///< pushes of the peer
-        slot_row slot_memory;     ///< of those
-        slot_row stages;          ///< where this rank's parts are made
+        slot_row slot_memory;     ///< of the peer's pushes
+        slot_row stages;          ///< of this rank's parts
     };
     fixed_array<pair> pairs; ///< one for each peer
 
-    /// Results of pushes that have come and are to be taken; no more than pushes are in flight.
+    /// Results that have arrived and are not taken yet; no more than pushes are in flight.
     struct result_arrival {
         std::size_t peer = 0;
         std::size_t slot = 0;
@@ -71,16 +71,17 @@ struct two_hop_windows {
 
     std::uint32_t const window;
     bool const ordered;     ///< servers have unequal shares
-    awaited_peer missing{}; ///< whose push the service waits for
+    awaited_peer missing{}; ///< the peer whose push the service waits for
     awaited_peer
-        only{}; ///< whose message alone moves on an execution of one chunk, or whom its last one went to
-    stale_watch stale{}; ///< among the pushes of peers
+        only{}; ///< the only peer whose message a narrow execution waits for, or the last one sent to
+    stale_watch stale{}; ///< of the pushes of peers
 };
 
-/// As a contributor this rank pushes its node's part of a chunk to the rank that serves it, at most `window` chunks a
-/// peer ahead of the results. As a server it keeps one slot for each contributor and chunk, combines all in the order of
-/// the nodes once the last is there, and returns the result: which is the credit for the next push. A part or a result that
-/// the operation leaves empty is sent as well, for the credit.
+/// As a contributor this rank pushes its node's part of a chunk to the rank that serves the chunk, at most
+/// `window` chunks a peer ahead of the results. As a server it keeps one slot for each contributor and chunk,
+/// combines all parts in the order of the nodes once the last has arrived, and returns the result, which is
+/// the credit for the next push. A part or a result that the operation leaves empty is sent too, for the
+/// credit.
 ///
 /// Cost:   2(n−1)/n of the bucket out and in, for each of n nodes; two messages a chunk and peer.
 /// Source: Herring, SC'20; k-way sums in rank order for the same bits in every run.
@@ -92,10 +93,10 @@ template <class Core> class two_hop_route {
         if (first_ == core.peers.size()) first_ = 0;
     }
 
-    /// Posts the receives of the first window; what is refused now is posted by `step`.
+    /// Posts the receives of the first window; `step` posts those that the transport refuses now.
     void open() noexcept { receives_owed_ = !open_windows(); }
 
-    /// What is pending for an execution of this route besides messages: the cursors that have to pass.
+    /// Cursors that have to pass before an execution of this route is complete, besides its messages.
     std::uint32_t cursors() const noexcept { return 1 + static_cast<std::uint32_t>(shared_.peers.size()); }
 
     std::size_t step(wanted_work& wanted) noexcept {
@@ -108,7 +109,7 @@ template <class Core> class two_hop_route {
 
   private:
     static constexpr std::size_t most_narrow_bytes =
-        16 << 10; // fits a socket's buffer, so that nobody waits for its reader
+        16 << 10; // fits a socket's buffer, so that no sender waits for its reader
 
     std::size_t serve(wanted_work& wanted) noexcept {
         std::size_t progress = 0;
@@ -118,14 +119,15 @@ template <class Core> class two_hop_route {
             chunk const c = serving_.here(e);
             if (!combined_) {
                 if (!is_complete(e, c)) return progress;
-                combined_ = true; // when this comes back
+                combined_ = true; // at the next call
                 shared_.want_combined(wanted, serving_.at, c, [&](int n) {
                     two_hop_windows::pair& from = windows_.pairs[shared_.who.handler(n, c)];
                     return from.slot_memory.at(from.served.next() % windows_.window).data();
                 });
                 return progress + 1;
             }
-            // Results leave one after the other from behind this rank on, so that servers do not gang up on one.
+            // Results leave in order of the nodes from behind this node on, so that servers do not all send
+            // to one node.
             for (; answered_ < shared_.who.contributors().size(); ++answered_) {
                 int const to = shared_.who.contributor_behind(answered_);
                 if (to == shared_.who.node) continue;
@@ -150,7 +152,7 @@ template <class Core> class two_hop_route {
                 return;
     }
 
-    // Whether all parts of the chunk are here; looks only from whom was missing last time on.
+    // True if all parts of the chunk are here; goes on at the contributor that was missing last time.
     bool is_complete(execution const& e, chunk const& c) noexcept {
         for (; complete_ < shared_.who.contributors().size(); ++complete_) {
             int const from = shared_.who.contributors()[complete_];
@@ -170,7 +172,8 @@ template <class Core> class two_hop_route {
         return true;
     }
 
-    // Whether all that the execution waits for on this rank is one small message at a time. Larger ones come in at the same time.
+    // True if the execution waits for one small message at a time on this rank. Larger messages arrive
+    // concurrently.
     bool is_narrow(execution const& e) const noexcept {
         return e.shard_count == 1 && e.shards->chunks == 1 &&
                e.elements * shared_.part_element_bytes <= most_narrow_bytes;
@@ -178,7 +181,8 @@ template <class Core> class two_hop_route {
 
     bool answer(std::size_t to, int node, execution const& e, chunk const& c) noexcept {
         serve_window& served = windows_.pairs[to].served;
-        // First the receive for the push that this result allows; behind those of the first window, if any was refused.
+        // First the receive for the push that this result allows; behind receives of the first window that
+        // were refused.
         for (; !served.is_reposted(); served.posted()) {
             served.vacate();
             if (!expect(to, served.to_post())) {
@@ -205,7 +209,7 @@ template <class Core> class two_hop_route {
         return shared_.receive(from, message::push, number, windows_.pairs[from].slot_memory.at(slot), slot);
     }
 
-    // Results have come in, to where they belong.
+    // Takes the results that have arrived, in place.
     void take_results() noexcept {
         for (std::size_t i = 0; i < windows_.results_in && !shared_.failures.is_failing(); ++i) {
             auto const& [from, slot, what] = windows_.results[i];
@@ -221,8 +225,8 @@ template <class Core> class two_hop_route {
         windows_.results_in = 0;
     }
 
-    // One chunk a peer and turn, from behind this rank on: every server gets work at once, and none all of it. Servers of unequal
-    // shares get theirs at once too, but a small share waits for the large ones, so that all end together.
+    // Pushes one chunk a peer and turn, from behind this rank on, so that every server has work at once.
+    // Among servers of unequal shares a small share waits for the large ones, so that all end together.
     std::size_t push(wanted_work& wanted) noexcept {
         std::size_t const count = shared_.peers.size();
         std::size_t progress = 0;
@@ -233,14 +237,14 @@ template <class Core> class two_hop_route {
                     pushed_ = true;
                     ++progress;
                 }
-                if (wanted.any()) return progress; // and comes back to this peer
+                if (wanted.any()) return progress; // the next call goes on with this peer
             }
             turn_ = 0;
             if (!std::exchange(pushed_, false)) return progress;
         }
     }
 
-    // The place of the push that is due first.
+    // The place of the push that is due first, in the order that all contributors share.
     std::uint64_t find_furthest_back() noexcept {
         std::uint64_t least = ~std::uint64_t{0};
         for (two_hop_windows::pair& to : windows_.pairs)
@@ -252,8 +256,9 @@ template <class Core> class two_hop_route {
         return to.order.place(to.push_cursor, shared_.ledger.at(number),
                               shared_.ledger.elements_before(number));
     }
-    // Whether the peer is further along than what is due first by as much as it may have in flight. What is due first in the order
-    // that all contributors have is never held up, so there is no ring of ranks that wait for each other (docs/design.md).
+    // True if the peer's next push is ahead of the push that is due first by as much as a window. The push
+    // that is due first in the order that all contributors share is never held up, so there is no ring of
+    // ranks that wait for each other (docs/design.md).
     bool is_ahead(two_hop_windows::pair& to) noexcept {
         std::uint64_t const place = place_of(to);
         return place > furthest_back_ &&
@@ -276,7 +281,7 @@ template <class Core> class two_hop_route {
         chunk const c = cursor.here(e);
         std::size_t const slot = pushes.slot();
         if (!pushes.is_prepared()) {
-            // The result lands where it belongs: it cannot come before all of the push has been taken in.
+            // The result lands in place: it cannot arrive before the server has the whole push.
             std::span<std::byte> const into = shared_.memory.for_transport(shared_.landing(e, c));
             if (!shared_.receive(to, message::result, pushes.next(), into, slot)) {
                 shared_.require_peer(shared_.peers[to]);
@@ -301,14 +306,14 @@ template <class Core> class two_hop_route {
     Core& shared_;
     two_hop_windows& windows_;
     std::size_t first_ = 0;           // the peer to begin with
-    std::size_t turn_ = 0;            // peers that have had theirs in this round
+    std::size_t turn_ = 0;            // peers that have had their turn in this round
     bool pushed_ = false;             // in this round
-    std::uint64_t furthest_back_ = 0; // place of the push that is due first, as of this round's begin
+    std::uint64_t furthest_back_ = 0; // place of the push that was due first when this round began
     chunk_cursor serving_;
     bool combined_ = false;      // the chunk under the cursor
     std::size_t answered_ = 0;   // contributors, counted from this node
     std::size_t complete_ = 0;   // contributors whose part is here
-    bool receives_owed_ = false; // of the first window, could not be posted yet
+    bool receives_owed_ = false; // receives of the first window could not be posted yet
 };
 
 } // namespace HERRING_NAMESPACE::detail

@@ -1,4 +1,4 @@
-// herring: set-up of what two hops keep of its messages.
+// herring: set-up of the memory of two hops.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_ENGINE_ROUTES_TWO_HOP_IMPL_HPP
 #define HERRING_ENGINE_ROUTES_TWO_HOP_IMPL_HPP
@@ -26,7 +26,7 @@ HERRING_SEPARABLE two_hop_windows::two_hop_windows(engine_state& state, plan con
         with.pushes = push_window(window);
         with.served = serve_window(window);
         with.slot_memory = slot_row::taken_from(staging, window, bytes);
-        // Parts that are sent from where they lie need no stage; to count from nullptr would be undefined.
+        // Parts that are sent in place need no stage; arithmetic on nullptr would be undefined.
         with.stages = state.staged ? slot_row::taken_from(staging, window, bytes) : with.slot_memory;
     }
 }

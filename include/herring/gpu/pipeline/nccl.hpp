@@ -17,7 +17,7 @@
 #include "herring/model/tunings.hpp"
 #include "herring/policy/names.hpp"
 #include "herring/policy/needs.hpp"
-#include "herring/update/sum.hpp"
+#include "herring/update/rules.hpp"
 
 #include <algorithm>
 #include <atomic>

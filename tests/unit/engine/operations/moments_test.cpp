@@ -6,7 +6,7 @@
 
 #include "unit/engine/mesh.hpp"
 
-#include "herring/plan/twofold.hpp"
+#include "herring/plan/collective_division.hpp"
 #include "herring/update/moments.hpp"
 
 #include <cmath>

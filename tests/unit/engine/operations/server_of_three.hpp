@@ -6,10 +6,10 @@
 #include "herring/engine/operation.hpp"
 #include "herring/engine/state.hpp"
 #include "herring/error.hpp"
-#include "herring/fusion/per_tensor.hpp"
+#include "herring/fusion/fusion.hpp"
 #include "herring/placement/dedicated.hpp"
 #include "herring/plan/plan.hpp"
-#include "herring/sharding/balanced.hpp"
+#include "herring/sharding/sharding.hpp"
 
 #include <cstddef>
 #include <span>

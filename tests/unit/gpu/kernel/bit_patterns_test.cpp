@@ -4,8 +4,7 @@
 
 #include "herring/gpu/kernel/fold.hpp"
 #include "herring/kernel/fold.hpp"
-#include "herring/update/average.hpp"
-#include "herring/update/sum.hpp"
+#include "herring/update/rules.hpp"
 
 #include "doctest/doctest.h"
 

@@ -3,8 +3,7 @@
 #include "herring/gpu/kernel/fold.hpp"
 
 #include "herring/kernel/fold.hpp"
-#include "herring/update/average.hpp"
-#include "herring/update/max.hpp"
+#include "herring/update/rules.hpp"
 
 #include "doctest/doctest.h"
 

@@ -4,7 +4,7 @@
 
 #include "conformance/intra_node_suite.hpp"
 #include "gpu_model/host_nccl.hpp"
-#include "herring/progress/thread.hpp"
+#include "herring/progress/progress.hpp"
 #include "unit/gpu/pipeline/steps.hpp"
 
 #include "doctest/doctest.h"

@@ -3,9 +3,7 @@
 #include "herring/gpu/pipeline/summing_threads.hpp"
 
 #include "herring/launch.hpp"
-#include "herring/update/average.hpp"
-#include "herring/update/max.hpp"
-#include "herring/update/sum.hpp"
+#include "herring/update/rules.hpp"
 
 #include "doctest/doctest.h"
 

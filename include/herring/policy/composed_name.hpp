@@ -1,7 +1,7 @@
-// herring: the name of a policy that is made of others, at compile time: "mean<probability, none>".
+// herring: the name of a policy that is made of others: "chaos<tcp>", "mean<probability, none>".
 // SPDX-License-Identifier: Apache-2.0
-#ifndef HERRING_POLICY_LISTED_NAME_HPP
-#define HERRING_POLICY_LISTED_NAME_HPP
+#ifndef HERRING_POLICY_COMPOSED_NAME_HPP
+#define HERRING_POLICY_COMPOSED_NAME_HPP
 
 #include "herring/base/config.hpp"
 
@@ -11,9 +11,9 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// `Head::word` and, in brackets, the names of the parts, as characters with a 0 behind them.
+/// `Head::word` and, in angle brackets, the names of the parts: an array of characters that ends with 0.
 template <class Head, class... Parts>
-inline constexpr auto listed_name = [] {
+inline constexpr auto composed_name = [] {
     constexpr std::string_view word = Head::word;
     std::array<char, word.size() + 3 + (std::size_t{0} + ... + (std::string_view(Parts::name).size() + 2))>
         result{};
@@ -31,4 +31,4 @@ inline constexpr auto listed_name = [] {
 
 } // namespace HERRING_NAMESPACE::detail
 
-#endif // HERRING_POLICY_LISTED_NAME_HPP
+#endif // HERRING_POLICY_COMPOSED_NAME_HPP

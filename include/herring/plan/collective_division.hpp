@@ -1,7 +1,7 @@
-// herring: divides a bucket among the ranks that own its ranges, for reduce-scatter and all-gather. Pure.
+// herring: the division of collectives' buckets: among owners of ranges, or with two results an element.
 // SPDX-License-Identifier: Apache-2.0
-#ifndef HERRING_PLAN_OWNED_HPP
-#define HERRING_PLAN_OWNED_HPP
+#ifndef HERRING_PLAN_COLLECTIVE_DIVISION_HPP
+#define HERRING_PLAN_COLLECTIVE_DIVISION_HPP
 
 #include "herring/base/bytes.hpp"
 #include "herring/base/config.hpp"
@@ -17,15 +17,16 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// Whether a bucket of these ranges may be one chunk by one hop: each node has one rank, whose range fits a slot.
+/// True if a bucket of these ranges may be one chunk by one hop: each node has one rank, whose range fits a
+/// slot.
 constexpr bool is_one_chunk(std::span<range const> owned, plan const& of) noexcept {
     for (range const& one : owned)
         if (one.elements > of.hop_slot_elements()) return false;
     return of.largest_node == 1;
 }
 
-/// Elements that a node's part of a bucket of `elements` has at most, where a part is the least range with all that the node's
-/// ranks own.
+/// Upper bound on the elements of a node's part of a bucket of `elements`. A part is the least range that
+/// contains all ranges of the node's ranks.
 constexpr std::size_t largest_part(std::size_t elements, std::span<range const> owned,
                                    plan const& of) noexcept {
     if (of.largest_node > 1) return elements;
@@ -34,12 +35,12 @@ constexpr std::size_t largest_part(std::size_t elements, std::span<range const> 
     return largest;
 }
 
-/// The route of a bucket of `elements` elements of which each rank owns a range. `slotted`: parts go to the owners, as in a
-/// reduce-scatter; else each rank's goes to all.
+/// The route of a bucket of `elements` elements of which each rank owns a range. `slotted`: parts go to the
+/// owners, as in a reduce-scatter; else each rank's part goes to all ranks.
 ///
-/// Shape: by one hop a node gets, or sends, what its ranks own of a chunk: as many bytes as by two hops, in half the
-///        messages, where the bucket is one chunk. Where ranks share a node, its sums of the chunk have to fit a slot.
-///        Dissemination forwards parts, and is chosen by their size.
+/// Shape: by one hop a node gets, or sends, the ranges of its ranks in a chunk: as many bytes as by two hops,
+///        in half the messages, where the bucket is one chunk. Where ranks share a node, the node's sums of
+///        the chunk have to fit a slot. Dissemination forwards parts, and is chosen by the size of the parts.
 constexpr route route_of(std::size_t elements, std::span<range const> owned, bool slotted,
                          plan const& of) noexcept {
     route const path = route_of(elements * of.element_bytes, of);
@@ -56,15 +57,16 @@ constexpr std::size_t most_owned_shards(plan const& of, topology const& map) noe
     return of.contributors_serve() ? ranks : ranks * static_cast<std::size_t>(of.roles.server_count());
 }
 
-/// Whether each rank's range is handled by its owner alone. By the other routes ranges are handled in chunks, whatever
-/// their owners are, or copied as a whole.
+/// True if each rank's range is handled by its owner alone. By the other routes ranges are handled in chunks,
+/// whatever the owners, or copied as a whole.
 constexpr bool has_shards_of_owners(route path) noexcept {
     return path == route::local || path == route::two_hop;
 }
 
-/// Places ranges of `owned[rank].elements` elements one behind the other, and returns the elements of the bucket that
-/// they fill. Where owners write their ranges at the same time, each begins `stride` elements after the one before, so
-/// that no two share a cache line; elsewhere there is no padding, which would travel, and might take another route.
+/// Places ranges of `owned[rank].elements` elements in rank order, and returns the elements of the bucket.
+/// Where owners write their ranges at the same time, each range begins `stride` elements after the one
+/// before, so that no two ranges share a cache line. Elsewhere there is no padding: it would travel, and
+/// might change the route.
 ///
 /// Shape: `stride` is at least the elements of each range; at least one range.
 /// Cost:  O(ranks).
@@ -80,12 +82,13 @@ constexpr std::size_t place_owned(std::span<range> owned, std::size_t stride, bo
     return next;
 }
 
-/// Fills in route, shards and chunks of a bucket of which each rank owns a range; replaces the contents of `shards`.
+/// Fills in route, shards and chunks of a bucket of which each rank owns a range; replaces the contents of
+/// `shards`.
 ///
-/// Shape: `owned[rank]` in the bucket, ascending and without overlap. One shard per owner, which handles all its
-///        chunks; by one hop a single shard: one chunk, or where a range may not fit a slot several; by dissemination one
-///        chunk. Where owners do not serve, each range is cut for the servers, in rotation. `slotted`: parts of chunks are sent,
-///        which lie in slots; else results alone.
+/// Shape: `owned[rank]` in the bucket, ascending and without overlap. One shard an owner, which handles all
+///        its chunks; by one hop one shard, of one chunk, or of several where a range may not fit a slot; by
+///        dissemination one chunk. Where owners do not serve, each range is cut for the servers, in rotation.
+///        `slotted`: parts of chunks are sent, and lie in slots; else results alone are sent.
 /// Cost:  O(ranks), or O(ranks · servers); no allocation if `shards` has the capacity (`most_owned_shards`).
 constexpr void divide_owned(bucket& result, std::size_t elements, std::span<range const> owned, bool slotted,
                             plan const& of, topology const& map, std::vector<shard>& shards) {
@@ -130,6 +133,47 @@ constexpr void divide_owned(bucket& result, std::size_t elements, std::span<rang
     result.shards = static_cast<std::uint32_t>(shards.size());
 }
 
+/// Numbers that a node sends for each element of a bucket with two results (`update::moments`). Two where
+/// ranks share a node: the sum, and the squares of distances, which do not follow from the sum.
+constexpr std::size_t twofold_part_width(plan const& of) noexcept {
+    return of.nodes > 1 && of.largest_node > 1 ? 2 : 1;
+}
+
+/// The place in a bucket's memory where the second results of its `elements` elements begin.
+constexpr std::size_t twofold_begin(std::size_t elements, plan const& of) noexcept {
+    return round_up(elements, of.line_elements);
+}
+
+/// Elements of the largest bucket that fits a bounce slot of `slot_elements` together with its second
+/// results.
+constexpr std::size_t twofold_piece(std::size_t slot_elements, plan const& of) noexcept {
+    return slot_elements / 2 / of.line_elements * of.line_elements;
+}
+
+/// Fills in route, shards and chunks as `divide` does, for a bucket with two results for each element. Where
+/// servers return results, each shard has a second shard, `twofold_begin` behind it, with the same server and
+/// the same chunks: its pushes are empty, its results are the second results. Every rank handles the same
+/// chunks of both, the second after the first.
+///
+/// Shape: the first results are a bucket; chunks are so small that parts of `twofold_part_width` fit slots.
+/// Cost:  O(shards); no allocation if `shards` has the capacity.
+template <class Sharding>
+constexpr void divide_twofold(bucket& result, bucket_view const& view, plan const& facts,
+                              std::vector<shard>& shards, division of) {
+    of.part_width = twofold_part_width(facts);
+    of.twofold = true;
+    divide<Sharding>(result, view, facts, shards, of);
+    if (result.path != route::two_hop) return;
+    for (std::uint32_t s = 0; s < result.shards; ++s) {
+        shard second = shards[result.first_shard + s];
+        second.offset += twofold_begin(view.elements, facts);
+        second.first_chunk += result.chunks;
+        shards.push_back(second);
+    }
+    result.shards *= 2;
+    result.chunks *= 2;
+}
+
 } // namespace HERRING_NAMESPACE::detail
 
-#endif // HERRING_PLAN_OWNED_HPP
+#endif // HERRING_PLAN_COLLECTIVE_DIVISION_HPP

@@ -1,17 +1,18 @@
-// herring: reads a file of a checkpoint, and compares its checksums.
+// herring: writing and reading the files of a checkpoint.
 // SPDX-License-Identifier: Apache-2.0
-#ifndef HERRING_CHECKPOINT_FILE_READER_IMPL_HPP
-#define HERRING_CHECKPOINT_FILE_READER_IMPL_HPP
+#ifndef HERRING_CHECKPOINT_FILE_IMPL_HPP
+#define HERRING_CHECKPOINT_FILE_IMPL_HPP
 
+#include "herring/base/byte_buffer.hpp"
 #include "herring/base/config.hpp"
 #include "herring/base/crc32c.hpp"
 #include "herring/base/fixed_array.hpp"
 #include "herring/base/text.hpp"
-#include "herring/checkpoint/file_reader.hpp"
-#include "herring/checkpoint/file_table.hpp"
+#include "herring/checkpoint/file.hpp"
 #include "herring/checkpoint/folder.hpp"
 #include "herring/checkpoint/manifest.hpp"
 #include "herring/checkpoint/tensor_memory.hpp"
+#include "herring/control/wire/codec.hpp"
 
 #include <algorithm>
 #include <cstddef>
@@ -19,10 +20,117 @@
 #include <cstring>
 #include <initializer_list>
 #include <span>
+#include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 namespace HERRING_NAMESPACE::detail::checkpoints {
+
+HERRING_SEPARABLE byte_buffer write_table(file_table const& from) {
+    byte_buffer out;
+    wire::append<std::uint64_t>(out, from.ranges.size());
+    wire::append<std::uint64_t>(out, from.blocks.size());
+    for (tensor_range const& one : from.ranges)
+        for (std::uint64_t const number : {one.tensor, one.offset, one.elements})
+            wire::append<std::uint64_t>(out, number);
+    for (std::uint32_t const crc : from.blocks) wire::append<std::uint32_t>(out, crc);
+    return out;
+}
+
+HERRING_SEPARABLE bool read_table(std::span<std::byte const> bytes, file_table& to) {
+    wire::reader in{bytes};
+    auto const ranges = in.number<std::uint64_t>(), blocks = in.number<std::uint64_t>();
+    if (ranges > in.rest.size() / 24 || blocks > in.rest.size() / 4) return false;
+    file_table read;
+    read.ranges.resize(ranges);
+    for (tensor_range& one : read.ranges)
+        for (std::uint64_t* const number : {&one.tensor, &one.offset, &one.elements})
+            *number = in.number<std::uint64_t>();
+    read.blocks.resize(blocks);
+    for (std::uint32_t& crc : read.blocks) crc = in.number<std::uint32_t>();
+    if (!in.done()) return false;
+    to = std::move(read);
+    return true;
+}
+
+HERRING_SEPARABLE bool cover_once(std::vector<tensor_range>& ranges,
+                                  std::span<std::uint64_t const> elements) {
+    std::sort(ranges.begin(), ranges.end());
+    std::size_t tensor = 0;
+    std::uint64_t next = 0; // its first element that no range has covered yet
+    auto const skip_full = [&] {
+        while (tensor < elements.size() && next == elements[tensor]) ++tensor, next = 0;
+    };
+    skip_full();
+    for (tensor_range const& one : ranges) {
+        if (tensor == elements.size() || one.tensor != tensor || one.offset != next || one.elements == 0 ||
+            one.elements > elements[tensor] - next)
+            return false;
+        next += one.elements;
+        skip_full();
+    }
+    return tensor == elements.size();
+}
+
+HERRING_SEPARABLE file_writer::file_writer(folder const& where, std::string name)
+    : where_(where), entry_{.name = std::move(name)}, file_(where.create(entry_.name)),
+      block_(file_table::block_bytes) {}
+
+HERRING_SEPARABLE void file_writer::append(std::span<std::byte const> bytes) {
+    entry_.data_bytes += bytes.size();
+    while (!bytes.empty()) {
+        std::size_t const size = std::min(bytes.size(), block_.size() - filled_);
+        crc_ = crc32c_copy(block_.data() + filled_, bytes.first(size), crc_);
+        filled_ += size;
+        bytes = bytes.subspan(size);
+        if (filled_ == block_.size()) write_block();
+    }
+}
+
+HERRING_SETUP inline void file_writer::write_block() {
+    where_.write(file_, entry_.name, {block_.data(), filled_});
+    table_.blocks.push_back(crc_);
+    filled_ = 0;
+    crc_ = 0;
+}
+
+HERRING_SEPARABLE void file_writer::seal(std::vector<tensor_range> ranges) {
+    if (filled_ > 0) write_block();
+    table_.ranges = std::move(ranges);
+    byte_buffer const bytes = write_table(table_);
+    where_.write(file_, entry_.name, bytes);
+    entry_.table_bytes = bytes.size();
+    entry_.table_crc = crc32c(bytes);
+}
+
+HERRING_SEPARABLE file_entry file_writer::finish(std::vector<tensor_range> ranges) {
+    seal(std::move(ranges));
+    sync();
+    return std::move(entry_);
+}
+
+HERRING_SETUP inline std::vector<tensor_range> ranges_of(std::span<tensor_memory const> all) {
+    std::vector<tensor_range> table;
+    for (tensor_memory const& one : all) table.push_back({one.tensor, one.offset, one.elements});
+    return table;
+}
+
+HERRING_SEPARABLE file_entry write_part(folder const& where, std::string name,
+                                        std::span<tensor_memory const> ranges, state_shape const& shape) {
+    file_writer file(where, std::move(name));
+    for (std::size_t array = 0; array < shape.arrays(); ++array)
+        for (tensor_memory const& one : ranges)
+            file.append({shape.place(one, array), one.elements * shape.bytes_of(array)});
+    return file.finish(ranges_of(ranges));
+}
+
+HERRING_SEPARABLE file_entry write_bytes(folder const& where, std::string name,
+                                         std::span<std::byte const> bytes) {
+    file_writer file(where, std::move(name));
+    file.append(bytes);
+    return file.finish({});
+}
 
 HERRING_SEPARABLE file_reader::file_reader(folder const& where, file_entry const& entry)
     : where_(where), entry_(entry), file_(where.open(entry.name)), block_(file_table::block_bytes) {
@@ -45,7 +153,7 @@ HERRING_SEPARABLE file_reader::file_reader(folder const& where, file_entry const
 HERRING_SEPARABLE void file_reader::read(std::uint64_t at, std::span<std::byte> into) {
     while (!into.empty()) {
         std::uint64_t const number = at / file_table::block_bytes, begin = number * file_table::block_bytes;
-        if (begin >= entry_.data_bytes) // the table may be another than the one that was checked
+        if (begin >= entry_.data_bytes) // the file may have changed since its table was checked
             fail({"there is no byte ", at, " in its ", entry_.data_bytes, " bytes of data"});
         std::span<std::byte> const block(
             block_.data(), std::min<std::uint64_t>(file_table::block_bytes, entry_.data_bytes - begin));
@@ -81,7 +189,7 @@ HERRING_SEPARABLE void check_parts(folder const& where, std::span<file_entry con
     for (file_entry const& part : parts) {
         file_reader const file(where, part);
         std::vector<tensor_range> const& ranges = file.table().ranges;
-        std::uint64_t elements = 0; // the sum of what a file that is whole has does not overflow
+        std::uint64_t elements = 0; // at most data_bytes: no overflow
         for (tensor_range const& one : ranges) {
             if (one.elements > part.data_bytes - elements)
                 file.fail({"its table has more elements than its data"});
@@ -127,4 +235,4 @@ HERRING_SEPARABLE void read_part(folder const& where, file_entry const& part,
 
 } // namespace HERRING_NAMESPACE::detail::checkpoints
 
-#endif // HERRING_CHECKPOINT_FILE_READER_IMPL_HPP
+#endif // HERRING_CHECKPOINT_FILE_IMPL_HPP
