@@ -9,9 +9,8 @@
 #include "herring/ensemble/admission.hpp"
 #include "herring/ensemble/control_link.hpp"
 #include "herring/ensemble/control_options.hpp"
-#include "herring/ensemble/lane_ends.hpp"
+#include "herring/ensemble/lane.hpp"
 #include "herring/ensemble/messages.hpp"
-#include "herring/ensemble/shape.hpp"
 #include "herring/join/environment.hpp"
 #include "herring/machine/descriptor.hpp"
 #include "herring/machine/name_lookup.hpp"
@@ -53,8 +52,8 @@ inline constexpr std::chrono::seconds plenty{30};
 inline std::string const the_secret(64, 'a');
 
 inline ensembles::shape a_shape() { return {"speech", "combine::mean", "float", 8, 32, 64, "v1"}; }
-inline ensembles::door_options door_options() {
-    ensembles::door_options made;
+inline ensembles::acceptor_options acceptor_options() {
+    ensembles::acceptor_options made;
     made.address = "127.0.0.1:0";
     made.secret = the_secret;
     // As if there were no time-outs: a loaded machine may take long.

@@ -6,9 +6,8 @@
 #include "herring/base/config.hpp"
 #include "herring/base/error.hpp"
 #include "herring/base/fixed_array.hpp"
-#include "herring/ensemble/doorbell.hpp"
 #include "herring/ensemble/ids.hpp"
-#include "herring/ensemble/lane_ends.hpp"
+#include "herring/ensemble/lane.hpp"
 #include "herring/ensemble/outcome.hpp"
 #include "herring/ensemble/request_region.hpp"
 #include "herring/ensemble/row_region.hpp"
@@ -33,7 +32,7 @@ namespace HERRING_NAMESPACE::detail::ensembles {
 class shared_lane {
   public:
     shared_lane(ring_writer out, ring_reader in, sleep_flag& mine, sleep_flag const& others,
-                doorbell bell) noexcept
+                wake_up_socket bell) noexcept
         : out_(out), in_(in), sleeper_(mine), waker_(others), bell_(std::move(bell)) {}
 
     int descriptor() const noexcept { return bell_.descriptor(); }
@@ -79,7 +78,7 @@ class shared_lane {
     ring_reader in_;
     sleeper sleeper_;
     waker waker_;
-    doorbell bell_;
+    wake_up_socket bell_;
     bool rung_ = false;
     std::uint64_t heard_ = 0;
     char error_[128] = {};
@@ -128,7 +127,7 @@ class shared_lane_frontend {
     HERRING_SETUP shared_lane_frontend(request_region& region, lane_ends ends, peer_index peer,
                                        std::uint64_t credits, std::uint64_t row_bytes)
         : shared_lane_frontend(
-              region, detail::descriptor(std::exchange(ends.bell, -1)),
+              region, detail::descriptor(std::exchange(ends.wake_up, -1)),
               row_view(detail::descriptor(std::exchange(ends.memory, -1)), {peer, credits, row_bytes})) {}
 
     /// Asks the member for the row of request `id`, whose bytes lie in the region's slot, or are copied there for the first
@@ -202,7 +201,7 @@ class shared_lane_frontend {
         : region_(&region), peer_(static_cast<peer_index>(rows.layout().peer)), rows_(std::move(rows)),
           places_(rows_.layout().places()), free_(credits()),
           lane_(opened(), ring_reader(rows_.answers(), rows_.layout().cells(), rows_.origin()),
-                region.section(peer_).frontend, rows_.flag(), doorbell(std::move(bell))) {
+                region.section(peer_).frontend, rows_.flag(), wake_up_socket(std::move(bell))) {
         for (; free_count_ < credits(); ++free_count_)
             free_[free_count_] = static_cast<place_index>(credits() - 1 - free_count_);
         for (std::uint64_t p = credits(); p < places_.size(); ++p)
@@ -267,7 +266,7 @@ class shared_lane_member {
   public:
     /// `mine`: whose descriptor the frontend was given at this admission; its layout has the peer and its credits.
     HERRING_SETUP shared_lane_member(row_region mine, lane_ends ends)
-        : shared_lane_member(std::move(mine), detail::descriptor(std::exchange(ends.bell, -1)),
+        : shared_lane_member(std::move(mine), detail::descriptor(std::exchange(ends.wake_up, -1)),
                              detail::descriptor(std::exchange(ends.memory, -1))) {}
 
     /// Calls `sink.asked(id, remaining_us, request, place)` for what has come. The bytes can be read until the place is answered;
@@ -340,7 +339,7 @@ class shared_lane_member {
         : mine_(std::move(mine)), requests_(std::move(memory), peer()), jobs_(mine_.layout().places()),
           lane_(ring_writer(mine_.answers(), mine_.layout().cells(), mine_.origin()),
                 ring_reader(requests_.asks(peer()), requests_.layout().cells(), mine_.origin()), mine_.flag(),
-                requests_.section(peer()).frontend, doorbell(std::move(bell))) {}
+                requests_.section(peer()).frontend, wake_up_socket(std::move(bell))) {}
 
     peer_index peer() const noexcept { return static_cast<peer_index>(mine_.layout().peer); }
     std::uint64_t credits() const noexcept { return mine_.layout().credits; }

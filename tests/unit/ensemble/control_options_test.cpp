@@ -12,7 +12,7 @@ using namespace std::chrono_literals;
 
 TEST_CASE("control_options: heartbeats of 500 ms, lost after 5 s, pauses from 10 ms to 2 s, 64 pending "
           "connections") {
-    herring::detail::ensembles::door_options const door;
+    herring::detail::ensembles::acceptor_options const door;
     CHECK(door.heartbeat == 500ms);
     CHECK(door.peer_timeout == 5s);
     CHECK(door.handshake_time == 2s);

@@ -1,6 +1,6 @@
-// herring: tests of ensemble/unverified_refusal.hpp: how often, and for how long, a member hears the same before it believes it.
+// herring: tests of ensemble/dialler.hpp: how often, and for how long, a member hears the same before it believes it.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/ensemble/unverified_refusal.hpp"
+#include "herring/ensemble/dialler.hpp"
 
 #include "doctest/doctest.h"
 

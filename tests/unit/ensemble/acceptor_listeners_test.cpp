@@ -1,6 +1,6 @@
-// herring: tests of ensemble/door_listeners.hpp: addresses, the socket of the machine, and a pause in which nobody is let in.
+// herring: tests of ensemble/acceptor_sockets.hpp: addresses, the socket of the machine, and a pause in which nobody is let in.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/ensemble/door_listeners.hpp"
+#include "herring/ensemble/acceptor_sockets.hpp"
 
 #include "doctest/doctest.h"
 #include "herring/control/rendezvous/event_thread.hpp"
@@ -16,11 +16,11 @@
 namespace ensemble_door_listeners_test {
 
 namespace detail = herring::detail;
-using detail::ensembles::door_listeners;
+using detail::ensembles::acceptor_listeners;
 
 struct door {
     detail::rendezvous::event_thread thread{};
-    door_listeners at{thread};
+    acceptor_listeners at{thread};
     door() { thread.open("test"); }
 };
 
@@ -33,7 +33,7 @@ herring::errc refusal(std::string const& address) {
     return {};
 }
 
-TEST_CASE("door_listeners: an address with a free port, and what cannot be one") {
+TEST_CASE("acceptor_listeners: an address with a free port, and what cannot be one") {
     door d;
     d.at.listen("127.0.0.1:0", false);
     CHECK(d.at.address().rfind("127.0.0.1:", 0) == 0);
@@ -44,7 +44,7 @@ TEST_CASE("door_listeners: an address with a free port, and what cannot be one")
     CHECK(refusal("192.0.2.1:0") == herring::errc::unreachable); // of no machine
 }
 
-TEST_CASE("door_listeners: an address without a port is an error of the frontend's option") {
+TEST_CASE("acceptor_listeners: an address without a port is an error of the frontend's option") {
     std::string said;
     try {
         door().at.listen("127.0.0.1", false);
@@ -54,17 +54,17 @@ TEST_CASE("door_listeners: an address without a port is an error of the frontend
     CHECK(said.find("frontend: bad argument: listen is '127.0.0.1', which has no port") != said.npos);
 }
 
-TEST_CASE("door_listeners: a unix socket has a key and a name of its own") {
+TEST_CASE("acceptor_listeners: a unix socket has a key and a name of its own") {
     door d;
     d.at.listen("127.0.0.1:0", false);
     d.at.listen_here();
     CHECK(!d.at.local_name().empty());
-    CHECK(d.at.is_local(door_listeners::keys - 1));
-    CHECK(d.at.socket(door_listeners::keys - 1) >= 0);
+    CHECK(d.at.is_local(acceptor_listeners::keys - 1));
+    CHECK(d.at.socket(acceptor_listeners::keys - 1) >= 0);
     CHECK(!d.at.is_local(0));
 }
 
-TEST_CASE("door_listeners: who knocks in a pause is heard after it") {
+TEST_CASE("acceptor_listeners: who knocks in a pause is heard after it") {
     door d;
     d.at.listen("127.0.0.1:0", false);
     d.at.pause();

@@ -1,9 +1,8 @@
-// herring: tests of ensemble/guest_list.hpp and guest.hpp: keys that are used once, and who makes room first.
+// herring: tests of ensemble/acceptor_sockets.hpp and peer_connection.hpp: keys that are used once, and who makes room first.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/ensemble/guest_list.hpp"
+#include "herring/ensemble/acceptor_sockets.hpp"
 
 #include "doctest/doctest.h"
-#include "herring/ensemble/guest.hpp"
 
 #include <cstdint>
 #include <utility>
@@ -15,15 +14,15 @@ namespace ensemble_guest_list_test {
 
 namespace detail = herring::detail;
 namespace ensembles = detail::ensembles;
-using ensembles::guest;
-using ensembles::guest_list;
+using ensembles::peer_connection;
+using ensembles::peer_connections;
 
 struct door {
     detail::rendezvous::event_thread thread{};
-    guest_list guests{thread};
+    peer_connections guests{thread};
 
     door() { thread.open("test"); }
-    guest& add() {
+    peer_connection& add() {
         int ends[2] = {-1, -1};
         REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends) == 0);
         detail::descriptor const other(ends[1]);
@@ -32,9 +31,10 @@ struct door {
     }
 };
 
-TEST_CASE("guest_list: the key of a guest that is gone finds nobody, also when its place is another's") {
+TEST_CASE("peer_connections: the key of a peer_connection that is gone finds nobody, also when its place is "
+          "another's") {
     door at;
-    guest& first = at.add();
+    peer_connection& first = at.add();
     std::uint64_t const key = first.key;
     CHECK(key >= std::uint64_t{1} << 20);
     CHECK(at.guests.find(key) == &first);
@@ -43,23 +43,24 @@ TEST_CASE("guest_list: the key of a guest that is gone finds nobody, also when i
     CHECK(at.guests.find(key) == nullptr);
     CHECK(!first.link.open()); // can be looked at until it is reaped
     at.guests.reap();
-    guest& second = at.add();
+    peer_connection& second = at.add();
     CHECK(second.key != key);
     CHECK(at.guests.find(key) == nullptr);
     CHECK(at.guests.find(second.key) == &second);
 }
 
-TEST_CASE("guest_list: who has said nothing makes room first, of these the oldest, and never a member") {
+TEST_CASE(
+    "peer_connections: who has said nothing makes room first, of these the oldest, and never a member") {
     door at;
     CHECK(at.guests.least_likely() == nullptr);
-    guest &member = at.add(), &proving = at.add(), &challenged = at.add(), &told = at.add(), &old = at.add(),
-          &young = at.add();
-    member.at = guest::stage::up;
-    proving.at = guest::stage::lane_proving;
-    challenged.at = guest::stage::challenged;
-    told.at = guest::stage::ending;
+    peer_connection &member = at.add(), &proving = at.add(), &challenged = at.add(), &told = at.add(),
+                    &old = at.add(), &young = at.add();
+    member.at = peer_connection::stage::up;
+    proving.at = peer_connection::stage::lane_proving;
+    challenged.at = peer_connection::stage::challenged;
+    told.at = peer_connection::stage::ending;
     CHECK(at.guests.unproven() == 5);
-    for (guest* const due : {&old, &young, &told, &challenged, &proving}) {
+    for (peer_connection* const due : {&old, &young, &told, &challenged, &proving}) {
         REQUIRE(at.guests.least_likely() == due);
         at.guests.close(*due);
     }

@@ -1,17 +1,17 @@
-// herring: who may take which place at a frontend: names, numbers, shapes, lanes and the newer of two processes. Pure.
+// herring: the names of an ensemble's members, and which process has the place of each replica.
 // SPDX-License-Identifier: Apache-2.0
-#ifndef HERRING_ENSEMBLE_DOOR_ROSTER_HPP
-#define HERRING_ENSEMBLE_DOOR_ROSTER_HPP
+#ifndef HERRING_ENSEMBLE_ADMISSION_ROSTER_HPP
+#define HERRING_ENSEMBLE_ADMISSION_ROSTER_HPP
 
 #include "herring/base/config.hpp"
 #include "herring/base/error.hpp"
 #include "herring/base/text.hpp"
-#include "herring/ensemble/admission_refusal.hpp"
+#include "herring/ensemble/admission.hpp"
 #include "herring/ensemble/ids.hpp"
-#include "herring/ensemble/lane_ends.hpp"
+#include "herring/ensemble/lane.hpp"
 #include "herring/ensemble/member_set.hpp"
 #include "herring/ensemble/messages.hpp"
-#include "herring/ensemble/shape.hpp"
+#include "herring/machine/identity.hpp"
 
 #include <algorithm>
 #include <cstddef>
@@ -21,16 +21,34 @@
 #include <utility>
 #include <vector>
 
+#include <time.h>
+
 namespace HERRING_NAMESPACE::detail::ensembles {
+
+/// A number for this process's life at an ensemble, larger than those that were drawn before, on this machine or another, before a
+/// boot or after it: microseconds of the time of day in the upper 52 bits, random below. Not coarser, for a process may join, answer
+/// and be replaced within a millisecond.
+///
+/// Orders processes and nothing else: no deadline depends on it. Where the time of day was set back, a newer process may have
+/// a smaller one: it waits until the older has gone (`admission_roster`).
+HERRING_SETUP inline std::uint64_t new_incarnation() noexcept {
+    timespec now{};
+    ::clock_gettime(CLOCK_REALTIME, &now);
+    auto const us =
+        static_cast<std::uint64_t>(now.tv_sec) * 1'000'000 + static_cast<std::uint64_t>(now.tv_nsec) / 1000;
+    constexpr unsigned random_width = 12;
+    return us << random_width | random_bits() >> (64 - random_width);
+}
 
 /// The names of an ensemble's members, and which process has the place of each replica.
 ///
 /// Of two processes of one name and number the one with the larger incarnation has the place. The smaller is refused while the larger
 /// is here, and always after it was told that it is replaced; else it may come, for a time of day may be set back.
-class door_roster {
+class admission_roster {
   public:
     /// Errors: `bad_argument` for names that are empty, too long, not to be shown or not unique, and for too many.
-    HERRING_SETUP door_roster(std::vector<std::string> names, std::uint32_t replicas) : replicas_(replicas) {
+    HERRING_SETUP admission_roster(std::vector<std::string> names, std::uint32_t replicas)
+        : replicas_(replicas) {
         if (replicas < 1 || replicas > most_replicas)
             refuse_setting({"replicas is ", replicas, "; give 1 to ", most_replicas});
         for (std::string& name : names) add(std::move(name));
@@ -158,4 +176,4 @@ class door_roster {
 
 } // namespace HERRING_NAMESPACE::detail::ensembles
 
-#endif // HERRING_ENSEMBLE_DOOR_ROSTER_HPP
+#endif // HERRING_ENSEMBLE_ADMISSION_ROSTER_HPP
