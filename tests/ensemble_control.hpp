@@ -215,7 +215,7 @@ class another_user {
 
 /// A message that was received.
 struct heard_message {
-    message kind = message::knock;
+    message kind = message::apply;
     std::vector<std::byte> body{};
     detail::descriptor passed{};
 };
@@ -258,8 +258,8 @@ struct member_peer {
         said.shape = a_shape();
         said.lanes = herring::lane::any;
     }
-    wire::challenge knock() {
-        link.send(message::knock, {});
+    wire::challenge apply() {
+        link.send(message::apply, {});
         auto const got = await(link, message::challenge);
         challenge.clear();
         challenge.append(got.body);
@@ -297,7 +297,7 @@ struct member_peer {
         link.admitted();
     }
     void join(std::string const& secret = std::string(64, 'a')) {
-        hello(knock(), secret);
+        hello(apply(), secret);
         admitted();
     }
     ensembles::refuse refused() {

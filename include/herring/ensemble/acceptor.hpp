@@ -34,7 +34,8 @@
 
 namespace HERRING_NAMESPACE::detail::ensembles {
 
-/// The functions of an `acceptor_sink` by address, so that the acceptor is compiled once, whatever its sink is.
+/// The functions of an `acceptor_sink` by address, so that the acceptor is compiled once, whatever its sink
+/// is.
 struct acceptor_calls {
     void* sink;
     void (*admitted)(void* sink, peer_index, std::uint64_t incarnation, std::uint32_t credits, lane_ends&&);
@@ -60,9 +61,9 @@ struct acceptor_calls {
     }
 };
 
-/// Every accepted connection is a `peer_connection`: unknown at first, then challenged, then a member's control
-/// connection that waits for its lane, at last one that is up. The connection of a lane is one until it is
-/// proven; then its socket goes to the sink.
+/// Every accepted connection is a `peer_connection`: unknown at first, then challenged, then a member's
+/// control connection that waits for its lane, at last one that is up. The connection of a lane is one until
+/// it is proven; then its socket goes to the sink.
 ///
 /// Memory:  2.5 KiB for each connection that has proved nothing, of which there are `pending` at most, for
 ///          `handshake_time` at most.
@@ -70,13 +71,15 @@ struct acceptor_calls {
 ///          `counters`, `nudge` and `stop` by any.
 class acceptor_core {
   public:
-    /// Errors: `bad_argument` naming an option; `unreachable` for an address that cannot be listened on; `no_resources`.
+    /// Errors: `bad_argument` naming an option; `unreachable` for an address that cannot be listened on;
+    ///         `no_resources`.
     HERRING_SEPARABLE acceptor_core(acceptor_options const& options, shape const& own,
                                     std::vector<std::string>&& names, acceptor_calls const& sink);
     acceptor_core(acceptor_core const&) = delete;
     acceptor_core& operator=(acceptor_core const&) = delete;
 
-    /// Before the thread starts: members of this machine get `memory` (−1: there is none), and a unix socket to dial.
+    /// Offers `memory` (−1: there is none) to members of this machine, and a unix socket that they dial.
+    /// Before the thread starts.
     ///
     /// Errors: `unsupported` where lanes are `shared` and cannot be.
     HERRING_SEPARABLE void share(int memory);
@@ -85,7 +88,7 @@ class acceptor_core {
     std::string const& address() const noexcept { return listeners_.address(); }
     rendezvous::event_thread& thread() noexcept { return thread_; }
 
-    // ---- any thread -----------------------------------------------------------------------------------------
+    // ---- any thread ---------------------------------------------------------------------------------------
 
     /// Errors: `bad_argument` for a name that is there, or cannot be one.
     HERRING_SEPARABLE void add_member(std::string name);
@@ -100,10 +103,10 @@ class acceptor_core {
     void nudge() noexcept { thread_.wake(); }
     HERRING_SEPARABLE void stop() noexcept;
 
-    // ---- the thread -----------------------------------------------------------------------------------------
+    // ---- the thread ---------------------------------------------------------------------------------------
 
-    /// Does what is due, or else sleeps until something is, and does that. False: `stop` was called, and the members
-    /// have been told.
+    /// Does what is due, or else sleeps until something is, and does that. False: `stop` was called, and the
+    /// members have been told.
     HERRING_SEPARABLE bool turn();
 
   private:
@@ -114,33 +117,34 @@ class acceptor_core {
         bool drained; // else dropped
         std::string why;
     };
-    static constexpr int notice_burst =
-        8; // refusals of members told at once, by reason; of unknown peers one
+    /// Refusals of members that are reported at once, of each reason; for unknown peers one.
+    static constexpr int notice_burst = 8;
 
-    // ---- set-up ---------------------------------------------------------------------------------------------
+    // ---- set-up -------------------------------------------------------------------------------------------
 
     HERRING_SEPARABLE void check_options() const;
 
-    // ---- orders ---------------------------------------------------------------------------------------------
+    // ---- orders -------------------------------------------------------------------------------------------
 
     HERRING_SEPARABLE void order(order_of_sink&& what);
     HERRING_SEPARABLE bool take_orders();
     HERRING_SEPARABLE void goodbye_to_all();
 
-    // ---- times ----------------------------------------------------------------------------------------------
+    // ---- times --------------------------------------------------------------------------------------------
 
-    /// A thread that slept or worked much longer than it meant to blames nobody for the silence meanwhile. Returns now.
+    /// Returns now. If the thread slept or worked much longer than intended, no peer is blamed for the
+    /// silence meanwhile.
     HERRING_SEPARABLE time_point detect_own_stall() noexcept;
 
-    /// Returns for how many milliseconds the thread may sleep; −1: for ever.
+    /// Returns the milliseconds that the thread may sleep; −1: for ever.
     HERRING_SEPARABLE int run_due(time_point now);
 
-    /// Signs of life, both ways. Returns when to do so again.
+    /// Sends heartbeats and looks for those of the peer. Returns when to do so again.
     HERRING_SEPARABLE time_point look_after(peer_connection& p, time_point now);
 
     HERRING_SEPARABLE void on_expired(peer_connection& p);
 
-    // ---- connections ----------------------------------------------------------------------------------------
+    // ---- connections --------------------------------------------------------------------------------------
 
     HERRING_SEPARABLE void on_epoll(std::uint64_t key, std::uint32_t what);
 
@@ -155,7 +159,7 @@ class acceptor_core {
         change(counters_);
     }
 
-    // ---- messages -------------------------------------------------------------------------------------------
+    // ---- messages -----------------------------------------------------------------------------------------
 
     HERRING_SEPARABLE void on_readable(peer_connection& p);
 
@@ -171,28 +175,29 @@ class acceptor_core {
     HERRING_SEPARABLE void admit_it(peer_connection& p, std::optional<admission_handshake> const& proven,
                                     bool by_memory);
 
-    /// `proven`: then the member can tell that the refusal is the frontend's.
+    /// `proven`: the member has proved itself, and gets a proof that the refusal is the frontend's; else
+    /// nullptr.
     HERRING_SEPARABLE void refuse(peer_connection& p, ensembles::refuse const& why,
                                   admission_handshake const* proven);
-    /// Counts a refusal. True if it is also reported: `notice_burst` at once of each reason, so that connecting fast does
-    /// not flood the sink, and unknown peers do not keep back the refusals of members.
+    /// Counts a refusal. True if it is also reported: `notice_burst` at once of each reason, so that
+    /// connecting fast does not flood the sink, and unknown peers do not keep back the refusals of members.
     HERRING_SEPARABLE bool count_refused(admission_refusal reason, bool proven) noexcept;
     HERRING_SEPARABLE void tell_refused(admission_refusal reason, std::string_view words);
-    /// Its last message: it stays open until the other end has read it.
+    /// Sends the last message; the connection stays open until the other end has read it.
     HERRING_SEPARABLE void end(peer_connection& p, message last, std::span<std::byte const> body);
 
     HERRING_SEPARABLE void replace(peer_connection& older, std::uint64_t newer);
     HERRING_SEPARABLE void let_go(peer_connection& p, std::string_view told, std::string_view why);
     HERRING_SEPARABLE void lost(peer_connection& p, std::string_view why);
-    /// Its place is free. True if it was up, so that the sink has to hear of the loss.
+    /// Frees the peer's place. True if it was up, so that the sink has to be told of the loss.
     HERRING_SEPARABLE bool leave_seat(peer_connection& p) noexcept;
     HERRING_SEPARABLE void tell_lost(peer_connection const& p, std::string_view why);
 
     HERRING_SEPARABLE void on_leave(peer_connection& p);
 
-    // ---- lanes ----------------------------------------------------------------------------------------------
+    // ---- lanes --------------------------------------------------------------------------------------------
 
-    /// The admission of this ticket that waits for its lane; nullptr without.
+    /// Returns the admission of this ticket that waits for its lane; nullptr: there is none.
     HERRING_SEPARABLE peer_connection* admission_of(std::uint64_t ticket) noexcept;
 
     HERRING_SEPARABLE void on_lane_hello(peer_connection& p, std::span<std::byte const> body);
@@ -205,31 +210,34 @@ class acceptor_core {
     std::uint64_t const incarnation_ = new_incarnation();
     acceptor_calls const sink_;
     std::optional<secrets> secrets_;
-    std::vector<secret_key> keys_; // of the secrets, with the salt
+    std::vector<secret_key> keys_; // derived from the secrets and the salt
     wire::salt salt_{};
     int memory_ = -1;
     rendezvous::event_thread thread_;
     acceptor_listeners listeners_{thread_};
 
-    monitor lock_; // of roster_, counters_, orders_, stop_
+    monitor lock_; // guards roster_, counters_, orders_, stop_
     admission_roster roster_;
     acceptor_counters counters_{};
     std::vector<order_of_sink> orders_;
     bool stop_ = false;
 
-    // The thread's.
+    // Used by the thread alone.
     peer_connections connections_{thread_};
-    std::vector<peer_connection*> seats_; // by peer: its control connection, from the admission on
-    notice_rate refusals_of_members_[admission_refusals]{}, refusals_of_strangers_[admission_refusals]{};
+    std::vector<peer_connection*> seats_; // by peer: its control connection, from its admission on
+    notice_rate refusals_of_members_[admission_refusals]{}, refusals_of_unknown_[admission_refusals]{};
     stall_detector stall_{};
     bool told_ = false; // the sink was called in this turn, which then does not sleep
 };
 
-/// An acceptor with its thread: listens for members, admits them, and tells `Sink` who comes, leaves and is lost.
+/// An acceptor with its thread: listens for members, admits them, and tells `Sink` who comes, leaves and is
+/// lost.
 ///
 /// Threads:  one of its own, which calls the sink; `turn`, `share` and `stop` are not for its users.
-/// Lifetime: `sink` outlives it. The destructor tells the members, and calls the sink no more; not from the sink's functions.
-/// Errors:   `bad_argument` naming an option or a name; `unreachable` for an address that cannot be listened on; `no_resources`.
+/// Lifetime: `sink` outlives it. The destructor tells the members, and calls the sink no more; not from the
+///           sink's functions.
+/// Errors:   `bad_argument` naming an option or a name; `unreachable` for an address that cannot be listened
+///           on; `no_resources`.
 template <acceptor_sink Sink> class acceptor : public acceptor_core {
   public:
     HERRING_SETUP acceptor(acceptor_options const& options, shape const& own,

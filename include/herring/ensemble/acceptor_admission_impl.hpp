@@ -1,4 +1,4 @@
-// herring: a frontend's control connections: who is admitted, who is refused, and how a lane is proven.
+// herring: a frontend's control connections: admissions, refusals, and the proof of a lane.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_ENSEMBLE_ACCEPTOR_ADMISSION_IMPL_HPP
 #define HERRING_ENSEMBLE_ACCEPTOR_ADMISSION_IMPL_HPP
@@ -124,7 +124,7 @@ HERRING_SEPARABLE bool acceptor_core::count_refused(admission_refusal reason, bo
     auto const number = static_cast<std::size_t>(reason);
     count([&](acceptor_counters& c) { ++c.refused[number]; });
     return proven ? refusals_of_members_[number].take(notice_burst, clock::now())
-                  : refusals_of_strangers_[number].take(1, clock::now());
+                  : refusals_of_unknown_[number].take(1, clock::now());
 }
 
 HERRING_SEPARABLE void acceptor_core::tell_refused(admission_refusal reason, std::string_view words) {
@@ -214,7 +214,7 @@ HERRING_SEPARABLE void acceptor_core::on_lane_proof(peer_connection& p, incoming
     bool const local = p.link.is_local();
     if (local != (got.passed.get() >= 0)) return unidentified(p);
     p.link.send(message::lane_accept, seen.proof_of_frontend(), local ? memory_ : -1);
-    if (p.link.wants_write()) return unidentified(p); // 64 bytes into an empty socket
+    if (p.link.wants_write()) return unidentified(p); // an empty socket takes these 64 bytes
     thread_.forget(p.link.socket());
     lane_ends ends;
     (local ? ends.wake_up : ends.socket) = p.link.release();

@@ -1,4 +1,4 @@
-// herring: a frontend's control connections: what is due, accepting, and what a connection brings.
+// herring: a frontend's control connections: options, orders, times, accepting, and dispatch of messages.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_ENSEMBLE_ACCEPTOR_IMPL_HPP
 #define HERRING_ENSEMBLE_ACCEPTOR_IMPL_HPP
@@ -44,7 +44,7 @@ HERRING_SEPARABLE acceptor_core::acceptor_core(acceptor_options const& options, 
     variables const from = variables::of_process();
     secrets_ =
         read_secret(options.secret, options.secret_file, options.require_secret, "frontend_options", from);
-    options_.secret.reset(); // its text may go
+    options_.secret.reset(); // its text may be destroyed
     std::memcpy(salt_.data(), random_nonce().data(), salt_.size());
     if (secrets_) keys_.push_back(secrets_->proves.key(salt_));
     if (secrets_ && secrets_->also) keys_.push_back(secrets_->also->key(salt_));
@@ -177,8 +177,8 @@ HERRING_SEPARABLE time_point acceptor_core::look_after(peer_connection& p, time_
         return time_point::max();
     }
     if (!p.proven()) return p.until;
-    if (p.at == stage::up && now - p.heard >= options_.peer_timeout) { // before, `until` holds
-        on_readable(p); // a sign of life that has come and was not read yet
+    if (p.at == stage::up && now - p.heard >= options_.peer_timeout) { // before `up` the bound is `until`
+        on_readable(p); // a sign of life may have arrived unread
         if (!p.gone && p.proven() && now - p.heard >= options_.peer_timeout)
             lost(p, text({"it has given no sign of life for ", duration_text(options_.peer_timeout),
                           ": its process is stopped or starved, or its host cannot be reached"}));
@@ -235,7 +235,7 @@ HERRING_SEPARABLE void acceptor_core::accept(int listener, bool local) {
         peer_connection& p =
             connections_.add(control_link(std::move(made), true, local), now, now + options_.handshake_time);
         p.from = local ? "a unix socket" : from.text();
-        on_readable(p); // it has often knocked already
+        on_readable(p); // its first message has often come already
     }
 }
 
@@ -254,7 +254,7 @@ HERRING_SEPARABLE void acceptor_core::unidentified(peer_connection& p) {
 }
 
 HERRING_SEPARABLE void acceptor_core::on_readable(peer_connection& p) {
-    for (int i = 0; i < 16 && !p.gone; ++i) { // then others have their turn
+    for (int i = 0; i < 16 && !p.gone; ++i) { // then other connections have their turn
         if (p.at == stage::ending) {
             if (p.link.drop_input()) connections_.close(p);
             return;
@@ -291,7 +291,7 @@ HERRING_SEPARABLE void acceptor_core::on_wrong(peer_connection& p, std::string_v
 HERRING_SEPARABLE void acceptor_core::on_message(peer_connection& p, incoming& got) {
     switch (p.at) {
     case stage::unknown:
-        if (got.kind == message::knock && !p.link.is_local()) return challenge(p);
+        if (got.kind == message::apply && !p.link.is_local()) return challenge(p);
         if (got.kind == message::lane_hello) return on_lane_hello(p, got.body);
         return unidentified(p);
     case stage::challenged:

@@ -36,52 +36,55 @@
 
 namespace HERRING_NAMESPACE::detail::ensembles {
 
+/// A connection that an acceptor has accepted: of an unknown peer, of a member that is being admitted, or of
+/// one that is up.
 struct peer_connection {
     enum class stage {
         unknown,
         challenged,
         lane_proving,
-        admitted, ///< and its lane is awaited
+        admitted, ///< waits for its lane
         up,
-        ending ///< was told why; stays open until the other end has read it
+        ending ///< has got its last message; stays open until the other end has read it
     };
 
-    std::uint64_t key = 0; ///< its number among all that ever came, and its place: `peer_connections`
+    std::uint64_t key = 0; ///< serial number of the connection, and its place in `peer_connections`
     control_link link{};
     stage at = stage::unknown;
     bool watches_write = false;
     bool gone = false;
     bool draining = false;
     std::string from{};
-    time_point until = time_point::max(); ///< is closed then
+    time_point until = time_point::max(); ///< when it is closed
     time_point heard{}, beat_at = time_point::max();
-    byte_buffer lane_hello{}, challenge{}; ///< bodies: a lane's hello; the challenge that was sent
+    byte_buffer lane_hello{}, challenge{}; ///< bodies of the lane's hello, and of the challenge that was sent
     peer_index peer = 0;
     std::uint64_t incarnation = 0;
     std::uint32_t credits = 0;
-    std::uint64_t ticket = 0; ///< of the admission; a lane's: which it claims
+    std::uint64_t ticket = 0; ///< of the admission; on a lane's connection, the one that it claims
     secret_key lane_key{};
     std::string who{};
 
     bool proven() const noexcept { return at == stage::admitted || at == stage::up; }
-    /// How much speaks for its being a member, while it has not proved it. A member speaks at once, so who has not is the least
-    /// likely to be one.
+    /// Rank of an unproven connection by how likely it is a member's. A member sends at once, so a silent
+    /// peer is the least likely.
     int likelihood() const noexcept {
         return at == stage::unknown ? 0 : at == stage::ending ? 1 : at == stage::challenged ? 2 : 3;
     }
 };
 
-/// A peer_connection stays where it is until `reap`, also when it is closed: whoever deals with it can look at it afterwards.
+/// The connections of an acceptor. Each stays where it is until `reap`, also when it is closed, so that the
+/// function that closed it can still look at it.
 ///
-/// Threads:  that of the door.
-/// Lifetime: no longer than the thread's set.
+/// Threads:  the acceptor's.
+/// Lifetime: the event thread outlives it.
 class peer_connections {
   public:
     explicit peer_connections(rendezvous::event_thread& thread) noexcept : thread_(thread) {}
     peer_connections(peer_connections const&) = delete;
     peer_connections& operator=(peer_connections const&) = delete;
 
-    /// A stranger, watched until it speaks; its key is 2^20 at least.
+    /// Adds a connection of an unknown peer, and watches it; its key is 2^20 at least.
     HERRING_SETUP peer_connection& add(control_link&& link, time_point now, time_point until) {
         std::size_t place = 0;
         while (place < connections_.size() && connections_[place]) ++place;
@@ -95,14 +98,15 @@ class peer_connections {
         thread_.watch(p.link.socket(), p.key, EPOLLIN);
         return p;
     }
-    /// nullptr: it is gone.
+    /// Returns nullptr if the connection is gone.
     HERRING_SETUP peer_connection* find(std::uint64_t key) const noexcept {
         std::size_t const place = key & ((std::uint64_t{1} << place_bits) - 1);
         peer_connection* const p = place < connections_.size() ? connections_[place].get() : nullptr;
         return p != nullptr && p->key == key && !p->gone ? p : nullptr;
     }
 
-    /// Calls `look(peer_connection)` for each that is not gone, also for those that come meanwhile.
+    /// Calls `look(peer_connection)` for each connection that is not gone, also for those that are added
+    /// meanwhile.
     template <class Look> HERRING_SETUP void for_each(Look&& look) const {
         for (std::size_t i = 0; i < connections_.size(); ++i)
             if (connections_[i] && !connections_[i]->gone) look(*connections_[i]);
@@ -112,7 +116,7 @@ class peer_connections {
         for_each([&](peer_connection const& p) { count += !p.proven(); });
         return count;
     }
-    /// Of those that have proved nothing the one that is least likely to be a member, and of these the oldest. nullptr: none.
+    /// Returns the unproven connection that is least likely a member's, the oldest of several. nullptr: none.
     HERRING_SETUP peer_connection* least_likely() const {
         peer_connection* found = nullptr;
         for_each([&](peer_connection& p) {
@@ -124,7 +128,7 @@ class peer_connections {
         return found;
     }
 
-    /// After each message to it: what waits for the socket is sent when there is room.
+    /// Watches for room in the socket while bytes wait for it. Called after each message to the peer.
     HERRING_SETUP void watch(peer_connection& p) noexcept {
         if (p.gone || p.link.wants_write() == p.watches_write) return;
         p.watches_write = p.link.wants_write();
@@ -146,14 +150,14 @@ class peer_connections {
 
     rendezvous::event_thread& thread_;
     std::vector<std::unique_ptr<peer_connection>> connections_;
-    std::uint64_t serial_ = 0; // above 0 from the first peer_connection on
+    std::uint64_t serial_ = 0; // above 0 from the first connection on
     bool any_gone_ = false;
 };
 
-/// Watched under the keys below `keys`, at once.
+/// The listening sockets of an acceptor, watched under keys below `keys`.
 ///
-/// Threads:  that of the door, once it runs.
-/// Lifetime: no longer than the thread's set, which is open before.
+/// Threads:  the acceptor's, once it runs.
+/// Lifetime: the event thread, which is open before, outlives it.
 class acceptor_listeners {
   public:
     static constexpr std::uint64_t keys = 16;
@@ -162,7 +166,7 @@ class acceptor_listeners {
     acceptor_listeners(acceptor_listeners const&) = delete;
     acceptor_listeners& operator=(acceptor_listeners const&) = delete;
 
-    /// On all addresses of a "host:port".
+    /// Listens on all addresses of a "host:port".
     ///
     /// Errors: `bad_argument`: every interface, and no secret; `unreachable`.
     HERRING_SETUP void listen(std::string const& address, bool has_secret) {
@@ -202,7 +206,7 @@ class acceptor_listeners {
                          "; give an address of this machine and a free port"});
         watch();
     }
-    /// Also on a unix socket with a name of its own, if there can be one.
+    /// Listens also on a unix socket with a random name, if the system has such sockets.
     HERRING_SETUP void listen_here() {
         char name[48];
         std::snprintf(name, sizeof name, "herring-ensemble-%016llx",
@@ -213,9 +217,9 @@ class acceptor_listeners {
         thread_.watch(local_.get(), local_key, EPOLLIN);
     }
 
-    /// "host:port" of the first address that it listens on.
+    /// "host:port" of the first address.
     std::string const& address() const noexcept { return address_; }
-    /// Of the unix socket; empty: there is none.
+    /// Name of the unix socket; empty: there is none.
     std::string const& local_name() const noexcept { return local_name_; }
 
     bool is_local(std::uint64_t key) const noexcept { return key == local_key; }
@@ -224,13 +228,14 @@ class acceptor_listeners {
         return is_local(key) ? local_.get() : key < sockets_.size() ? sockets_[key].get() : -1;
     }
 
-    /// Out of descriptors: a listener that stays readable would keep the thread from sleeping.
+    /// Pauses for 100 ms, when the process is out of descriptors: a listener that stays readable would keep
+    /// the thread awake.
     HERRING_SETUP void pause() noexcept {
         resume_at_ = clock::now() + std::chrono::milliseconds(100);
         for (descriptor const& each : sockets_) thread_.forget(each.get());
         if (local_.get() >= 0) thread_.forget(local_.get());
     }
-    /// Ends a pause that is over. When to call it again.
+    /// Ends a pause that is over. Returns when to call it again.
     HERRING_SETUP time_point resume(time_point now) noexcept {
         if (now >= resume_at_) {
             resume_at_ = time_point::max();

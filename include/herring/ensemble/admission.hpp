@@ -14,27 +14,28 @@
 
 namespace HERRING_NAMESPACE {
 
-/// Why a frontend does not take a member. All but `none` are final for that member's process and this frontend.
+/// Reason why a frontend does not admit a member. All but `none` are final for the member's process and this
+/// frontend.
 enum class admission_refusal : std::uint8_t {
     none,
-    other_version, ///< another version of the protocol
-    secret,        ///< it did not prove that it has the secret, or one of the two has none
-    ensemble,      ///< another ensemble's name
+    other_version, ///< the protocol's
+    secret,        ///< the member did not prove that it has the secret, or one end has none
+    ensemble,      ///< its name
     type,          ///< of elements
-    policies,      ///< another pack
+    policies,      ///< names of the pack
     elements,      ///< of a row
     row_bytes,     ///< of an encoded row
     request_bytes, ///< the largest request
     model_version, ///< the program's
-    member,        ///< its name is not in the roster
-    replica,       ///< its number is not below the frontend's number of replicas
+    member,        ///< the name is not in the roster
+    replica,       ///< the number is not below the frontend's number of replicas
     lane,          ///< the two have no lane in common
     replaced       ///< a newer process has its name and number
 };
 inline constexpr int admission_refusals = 14;
 
-/// "none", "version", "secret", "ensemble", "type", "policies", "elements", "row bytes", "request bytes", "model version",
-/// "member", "replica", "lane", "replaced".
+/// "none", "version", "secret", "ensemble", "type", "policies", "elements", "row bytes", "request bytes",
+/// "model version", "member", "replica", "lane", "replaced".
 constexpr char const* to_string(admission_refusal r) noexcept {
     switch (r) {
     case admission_refusal::none:
@@ -73,7 +74,7 @@ constexpr char const* to_string(admission_refusal r) noexcept {
 
 namespace HERRING_NAMESPACE::detail::ensembles {
 
-/// What a frontend and its members have to agree on. Compared at admission; a difference is final.
+/// Values on which a frontend and its members have to agree. Compared at admission; a difference is final.
 ///
 /// Shape:    texts of at most `most_name` bytes, `policies` of `most_policies`.
 struct shape {
@@ -90,7 +91,7 @@ struct shape {
     friend bool operator==(shape const&, shape const&) = default;
 };
 
-/// The piece of a text that an error can show: where two long ones differ.
+/// Returns the piece of a text that an error can show: where two long texts differ.
 HERRING_SETUP inline std::string_view where_different(std::string_view shown,
                                                       std::string_view other) noexcept {
     constexpr std::size_t most = 120, before = 20;
@@ -101,7 +102,7 @@ HERRING_SETUP inline std::string_view where_different(std::string_view shown,
     return shown.substr(from, most);
 }
 
-/// What a member's shape has otherwise than the frontend's: the first difference.
+/// First difference between a member's shape and the frontend's.
 struct shape_difference {
     admission_refusal what = admission_refusal::none;
     std::string text{}; ///< names both values

@@ -25,12 +25,12 @@
 
 namespace HERRING_NAMESPACE::detail::ensembles {
 
-/// A number for this process's life at an ensemble, larger than those that were drawn before, on this machine or another, before a
-/// boot or after it: microseconds of the time of day in the upper 52 bits, random below. Not coarser, for a process may join, answer
-/// and be replaced within a millisecond.
+/// Returns the incarnation of this process at an ensemble, a number larger than those drawn before, on any
+/// machine, before a boot or after it: microseconds of the time of day in the upper 52 bits, random bits
+/// below. Milliseconds would be too coarse: a process may join, answer and be replaced within one.
 ///
-/// Orders processes and nothing else: no deadline depends on it. Where the time of day was set back, a newer process may have
-/// a smaller one: it waits until the older has gone (`admission_roster`).
+/// It orders processes and nothing else: no deadline depends on it. Where the time of day was set back, a
+/// newer process may have a smaller number: it waits until the older has gone (`admission_roster`).
 HERRING_SETUP inline std::uint64_t new_incarnation() noexcept {
     timespec now{};
     ::clock_gettime(CLOCK_REALTIME, &now);
@@ -40,13 +40,15 @@ HERRING_SETUP inline std::uint64_t new_incarnation() noexcept {
     return us << random_width | random_bits() >> (64 - random_width);
 }
 
-/// The names of an ensemble's members, and which process has the place of each replica.
+/// The names of an ensemble's members, and the process that has the place of each replica.
 ///
-/// Of two processes of one name and number the one with the larger incarnation has the place. The smaller is refused while the larger
-/// is here, and always after it was told that it is replaced; else it may come, for a time of day may be set back.
+/// If two processes have one name and replica number, the one with the larger incarnation has the place. The
+/// smaller is refused while the larger is here, and always after it was replaced; else it is admitted,
+/// because the time of day may be set back.
 class admission_roster {
   public:
-    /// Errors: `bad_argument` for names that are empty, too long, not to be shown or not unique, and for too many.
+    /// Errors: `bad_argument` for names that are empty, too long, not printable or not unique, and for too
+    ///         many.
     HERRING_SETUP admission_roster(std::vector<std::string> names, std::uint32_t replicas)
         : replicas_(replicas) {
         if (replicas < 1 || replicas > most_replicas)
@@ -65,7 +67,8 @@ class admission_roster {
         places_.resize(names_.size() * replicas_);
     }
 
-    /// Errors: `bad_argument` for a name that is empty, longer than 128 bytes or not to be shown. `whose`: for the text.
+    /// Errors: `bad_argument` for a name that is empty, longer than 128 bytes or not printable. `whose`: for
+    ///         the text.
     HERRING_SETUP static void check_name(std::string_view whose, std::string const& name) {
         std::string shown = name;
         wire::make_printable(shown);
@@ -94,14 +97,15 @@ class admission_roster {
         peer_index peer = 0;
         bool takes_over = false; ///< the process that has the place is older
     };
-    /// Of who has proved itself. `offers_memory`: the frontend can share memory with a member of its machine.
+    /// Decides on a member that has proved itself. `offers_memory`: the frontend can share memory with
+    /// members of its machine.
     HERRING_SETUP decision decide(hello const& said, shape const& own, herring::lane lanes,
                                   bool offers_memory, bool same_machine) const {
         using reason = admission_refusal;
         std::string const whom = who(said.name, said.replica);
         auto const refused = [&](reason why, std::initializer_list<text_part> words) {
             decision made{why, text({whom, ": ", text(words)}), 0, false};
-            wire::make_printable(made.text); // a piece of a text may begin within a character
+            wire::make_printable(made.text); // a cut text may begin within a character
             return made;
         };
         if (shape_difference const found = difference(said.shape, own); found.what != reason::none)
@@ -135,7 +139,7 @@ class admission_roster {
         return {reason::none, {}, peer, at.here && said.incarnation != at.incarnation};
     }
 
-    /// After a decision without a reason.
+    /// Gives the place to the process, after a decision without a reason.
     HERRING_SETUP void take(peer_index peer, std::uint64_t incarnation) noexcept {
         place& at = places_[peer];
         if (at.here && at.incarnation != incarnation)
@@ -150,9 +154,9 @@ class admission_roster {
   private:
     struct place {
         static constexpr std::size_t most = 4;
-        std::uint64_t incarnation = 0; // the last one
+        std::uint64_t incarnation = 0; // of the last process
         bool here = false;
-        std::uint64_t replaced[most] = {}; // the last ones that were told so
+        std::uint64_t replaced[most] = {}; // the last processes that were replaced
         std::size_t replacements = 0;
 
         bool has_replaced(std::uint64_t other) const noexcept {

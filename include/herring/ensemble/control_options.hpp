@@ -1,4 +1,4 @@
-// herring: options, counters and sinks of the control connections: what frontend and member give, and what they are called with.
+// herring: options, counters and sinks of the control connections of frontends and members.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_ENSEMBLE_CONTROL_OPTIONS_HPP
 #define HERRING_ENSEMBLE_CONTROL_OPTIONS_HPP
@@ -26,7 +26,8 @@ namespace HERRING_NAMESPACE::detail::ensembles {
 struct acceptor_options {
     /// "host:port" or "[ipv6]:port" to listen on; port 0: any free one, see `acceptor::address`.
     std::string address{};
-    /// Instead of HERRING_SECRET and HERRING_SECRET_FILE, as in `join_options`. Read by the constructor, and not kept.
+    /// Instead of HERRING_SECRET and HERRING_SECRET_FILE, as in `join_options`. Read by the constructor, and
+    /// not kept.
     std::optional<std::string_view> secret{};
     std::string secret_file{};
     bool require_secret = false;
@@ -47,7 +48,8 @@ struct dialler_options {
     std::vector<std::string> frontends{}; ///< "host:port" each
     std::string name{};                   ///< of this member, in the rosters of its frontends
     std::uint32_t replica = 0;
-    /// Instead of HERRING_SECRET and HERRING_SECRET_FILE, as in `join_options`. Read by the constructor, and not kept.
+    /// Instead of HERRING_SECRET and HERRING_SECRET_FILE, as in `join_options`. Read by the constructor, and
+    /// not kept.
     std::optional<std::string_view> secret{};
     std::string secret_file{};
     bool require_secret = false;
@@ -83,15 +85,16 @@ struct acceptor_counters {
 /// Functions that `acceptor` calls on a frontend.
 ///
 ///     admitted(peer, incarnation, credits, ends)   the member's replica is admitted, its lane is proven
-///     draining(peer, incarnation)      it leaves: ask it no more; call acceptor::drained once it owes nothing
-///     lost(peer, incarnation, why)     once for each admitted, also after drop and drained; not from the destructor
+///     draining(peer, incarnation)      it leaves: ask it no more; acceptor::drained once it owes nothing
+///     lost(peer, incarnation, why)     once for each admitted, also after drop and drained; not from the
+///                                      destructor
 ///     refused(reason, text)            a process was refused, or replaced; for counters and on_change
-///     local_memory() → int             the memfd for members of this machine, which the sink owns; −1: no shared memory.
+///     local_memory() → int             the memfd for members of this machine, which the sink owns; −1: none.
 ///                                      Called once, by the constructor
 ///     nudged()                         optional: after acceptor::nudge, and at any other time
 ///
-/// Threads:  the acceptor's thread calls all of them except local_memory, one after another, without a lock held; they
-///           may call the acceptor, and throw nothing.
+/// Threads:  the acceptor's thread calls all of them except local_memory, one after another, without a lock
+///           held; they may call the acceptor, and throw nothing.
 template <class Sink>
 concept acceptor_sink = requires(Sink& sink, peer_index peer, std::uint64_t incarnation,
                                  std::uint32_t credits, lane_ends& ends, std::string_view text,
@@ -106,14 +109,16 @@ concept acceptor_sink = requires(Sink& sink, peer_index peer, std::uint64_t inca
 /// Functions that `dialler` calls on a member. `frontend`: its place in dialler_options::frontends.
 ///
 ///     connected(frontend, facts, ends)   admitted there, the lane is proven
-///     disconnected(frontend, why)        once for each connected, and the dialler goes on trying, unless leave was called;
-///                                        also after an attempt that failed otherwise than the one before it
-///     refused(frontend, failure)         final: it is not tried again; after a disconnected where it was connected
-///     local_memory(frontend, facts) → descriptor   a memfd for this admission, which the dialler sends to a frontend of
-///                                        this machine and closes; −1: the lane is tcp
+///     disconnected(frontend, why)        once for each connected, and the dialler goes on trying, unless
+///                                        leave was called; also after an attempt that failed otherwise than
+///                                        the one before it
+///     refused(frontend, failure)         final: the dialler gives it up; after a disconnected if it was
+///                                        connected
+///     local_memory(frontend, facts) → descriptor   a memfd for this admission, which the dialler sends to
+///                                        a frontend of this machine and closes; −1: the lane is tcp
 ///
-/// Threads:  the dialler's thread calls all of them, one after another, without a lock held; they may call the dialler,
-///           and throw nothing.
+/// Threads:  the dialler's thread calls all of them, one after another, without a lock held; they may call
+///           the dialler, and throw nothing.
 template <class Sink>
 concept dialler_sink = requires(Sink& sink, std::size_t frontend, admission const& facts, lane_ends& ends,
                                 std::string_view why, failure const& final) {

@@ -1,4 +1,4 @@
-// herring: messages on the data connection of a frontend and a member: their head, a queue that sends them, and what takes them off a socket.
+// herring: messages on the data connection of a frontend and a member: head, sender and receiver.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_ENSEMBLE_DATA_FRAMES_HPP
 #define HERRING_ENSEMBLE_DATA_FRAMES_HPP
@@ -20,11 +20,11 @@
 
 namespace HERRING_NAMESPACE::detail::ensembles {
 
-/// What follows a head.
+/// Kind of message: the payload behind its head.
 enum class data_kind : std::uint8_t {
     ask = 1, ///< frontend to member: a request's bytes
     row,     ///< member to frontend: an encoded row
-    declined ///< member to frontend: nothing, there will be no row
+    declined ///< member to frontend: no payload, there will be no row
 };
 
 struct data_head {
@@ -50,7 +50,7 @@ inline void encode(data_head const& h, std::byte* to) noexcept {
     put(to + 28, std::uint32_t{0});
 }
 
-/// False where it is not a head: another magic, kind or reason, or something other than 0 where nothing is due.
+/// False if the bytes are no head: another magic, kind or reason, or a value other than 0 in an unused field.
 inline bool decode(std::span<std::byte const, data_head_bytes> bytes, data_head& h) noexcept {
     std::byte const* const from = bytes.data();
     auto const kind = std::to_integer<std::uint8_t>(from[4]), reason = std::to_integer<std::uint8_t>(from[5]);
@@ -65,17 +65,18 @@ inline bool decode(std::span<std::byte const, data_head_bytes> bytes, data_head&
     return h.kind == data_kind::declined ? h.bytes == 0 : h.reason == decline::unspecified;
 }
 
-/// Head and payload of each message leave in one `sendmsg`, which takes up to 16 messages.
+/// A bounded queue of messages to a stream socket, sent from where their payloads lie. One `sendmsg` takes
+/// the heads and payloads of up to 16 messages.
 ///
-/// Memory:   the queue, and one payload's bytes for `withdraw`, both of the constructor.
-/// Lifetime: a payload stays where it is until its message has left (`flush` reports it) or is withdrawn.
+/// Memory:   the queue, and one payload's bytes for `withdraw`, both allocated by the constructor.
+/// Lifetime: a payload stays valid until its message has left (`flush` reports it) or is withdrawn.
 class frame_sender {
   public:
-    /// What a message belongs to: a place or a slot. `nobody`: its payload was withdrawn.
+    /// The place or slot that a message belongs to. `no_owner`: its payload was withdrawn.
     using owner = std::uint32_t;
-    static constexpr owner nobody = ~owner{0};
+    static constexpr owner no_owner = ~owner{0};
 
-    /// `bounce_bytes`: the largest payload that may be withdrawn; 0: none is.
+    /// `bounce_bytes`: the largest payload that may be withdrawn; 0: no payload is.
     frame_sender(std::size_t messages, std::size_t bounce_bytes) : queue_(messages), bounce_(bounce_bytes) {}
 
     std::size_t queued() const noexcept { return count_; }
@@ -94,10 +95,10 @@ class frame_sender {
         return true;
     }
 
-    /// Sends what the socket takes. `left(owner)` is called for each message that has left, `dropped(id)` for each that was
-    /// withdrawn before its first byte had; in order.
+    /// Sends what the socket takes. Calls `left(owner)` for each message that has left, `dropped(id)` for
+    /// each that was withdrawn before its first byte left; in order.
     ///
-    /// Errors: an errno; 0: none. EAGAIN is none: what is queued waits.
+    /// Errors: returns an errno; 0: none. EAGAIN is no error: messages stay queued.
     template <class Left, class Dropped> int flush(int socket, Left&& left, Dropped&& dropped) noexcept {
         while (true) {
             while (count_ != 0 && at(0).dropped) {
@@ -120,21 +121,22 @@ class frame_sender {
                 owner const of = at(0).of;
                 offset_ -= bytes_of(at(0));
                 pop();
-                if (of != nobody) left(of);
+                if (of != no_owner) left(of);
             }
             if (static_cast<std::size_t>(sent) < wanted) return 0; // the socket is full
         }
     }
 
-    /// The payloads of `of` go away. A message that has left in part keeps the rest of its payload in the bounce buffer; of
-    /// one that has not, nothing is sent.
+    /// Withdraws the payloads of `of`. A message that has left in part keeps the rest of its payload in the
+    /// bounce buffer; one that has not is not sent.
     ///
-    /// Cost: the rest of one payload is copied at most: only the first message of a queue can have left in part.
+    /// Cost: copies the rest of one payload at most, because only the first message of a queue can have left
+    ///       in part.
     void withdraw(owner of) noexcept {
         for (std::size_t i = 0; i < count_; ++i) {
             message& m = at(i);
             if (m.of != of) continue;
-            m.of = nobody;
+            m.of = no_owner;
             if (i != 0 || offset_ == 0) {
                 m.dropped = true;
                 m.payload = {};
@@ -168,7 +170,7 @@ class frame_sender {
     }
     static std::size_t bytes_of(message const& m) noexcept { return data_head_bytes + m.payload.size(); }
 
-    // The messages up to the first that is dropped. Returns their bytes that have not left.
+    // Fills in the messages up to the first dropped one. Returns their bytes that have not left.
     template <class Count> std::size_t fill(iovec* parts, Count& used) noexcept {
         std::size_t bytes = 0, skip = offset_;
         Count n = 0;
@@ -195,34 +197,36 @@ class frame_sender {
     std::size_t offset_ = 0; // bytes of the first message that have left
 };
 
-/// How a look at a socket ended.
+/// Result of reading from a socket.
 enum class receive_state : std::uint8_t {
-    ok,      ///< all that was there has been read, or as much as one look may
-    closed,  ///< the other end has closed it
+    ok,      ///< all that was there has been read, or the bound of one call
+    closed,  ///< by the other end
     failed,  ///< errno has the reason
-    no_head, ///< the bytes of a head are not one
-    refused  ///< by whoever chose the memory
+    no_head, ///< bytes that are no head
+    refused  ///< by the caller, which chooses the memory
 };
 
-/// Where a payload goes.
+/// Memory for a payload.
 struct landing {
     enum class action : std::uint8_t { land, skip, refuse };
     action what = action::refuse;
     std::byte* to = nullptr; ///< `land`: room for all of the payload
 };
 
-/// One system call takes many small messages, through a staging buffer. Of a payload that is larger than what is staged the
-/// rest is read where it belongs.
+/// Reads messages from a stream socket, each payload into memory that the caller chooses. One system call
+/// reads many small messages into a staging buffer; the rest of a larger payload is read straight to its
+/// destination.
 class frame_receiver {
   public:
-    /// `typical`: bytes of a payload.
+    /// `typical`: bytes of a usual payload.
     explicit frame_receiver(std::size_t typical)
         : staging_(typical < large_payload ? staged_for_small : staged_for_large) {}
 
-    /// `begin(head)` returns a `landing`; `done(head)` is called when a payload that landed is complete; in order.
+    /// Calls `begin(head)`, which returns a `landing`, and `done(head)` when the payload is complete; in
+    /// order.
     ///
-    /// Bounds: reads `most` bytes and the rest of a staging buffer at most. A readiness that stays (level-triggered) reports
-    /// what is left.
+    /// Bounds: reads `most` bytes and the rest of a staging buffer at most. Level-triggered readiness reports
+    ///         what is left.
     template <class Begin, class Done>
     receive_state read(int socket, std::size_t most, Begin&& begin, Done&& done) noexcept {
         for (std::size_t taken = 0; taken < most;) {
@@ -254,7 +258,7 @@ class frame_receiver {
   private:
     static constexpr std::size_t large_payload = 32 * 1024;
     static constexpr std::size_t staged_for_small = 64 * 1024;
-    static constexpr std::size_t staged_for_large = 4 * 1024; // and so are copied of a large payload
+    static constexpr std::size_t staged_for_large = 4 * 1024; // copied at the start of a large payload
 
     template <class Done> void landed(std::size_t bytes, Done& done) noexcept {
         rest_ -= bytes;
@@ -296,10 +300,10 @@ class frame_receiver {
     }
 
     fixed_array<std::byte> staging_;
-    std::size_t staged_ = 0;  // bytes of it in use; less than a head between two reads
-    data_head head_;          // of the payload that is being read
-    std::byte* to_ = nullptr; // where its next byte goes; nullptr: nowhere
-    std::size_t rest_ = 0;    // of its bytes
+    std::size_t staged_ = 0;  // bytes in use; fewer than a head between two reads
+    data_head head_;          // of the payload in progress
+    std::byte* to_ = nullptr; // destination of its next byte; nullptr: the payload is skipped
+    std::size_t rest_ = 0;    // bytes of it that are missing
 };
 
 } // namespace HERRING_NAMESPACE::detail::ensembles

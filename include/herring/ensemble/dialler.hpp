@@ -1,4 +1,4 @@
-// herring: a member's end of the control connections: dials frontends, is admitted, watches over the connections, dials again.
+// herring: a member's end of the control connections: dials frontends and watches over the connections.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_ENSEMBLE_DIALLER_HPP
 #define HERRING_ENSEMBLE_DIALLER_HPP
@@ -39,8 +39,8 @@
 
 namespace HERRING_NAMESPACE::detail::ensembles {
 
-/// Decides when a member believes a refusal without proof: anyone can send one, but a member whose secret is wrong hears
-/// nothing else. A refusal is believed when it has come three times, over two seconds.
+/// Decides when a member believes a refusal without proof: anyone can send one, but a member whose secret is
+/// wrong hears nothing else. A refusal is believed when it has come three times, over two seconds.
 class unverified_refusal {
   public:
     /// Counts a refusal. True if it is to be believed.
@@ -62,8 +62,9 @@ class unverified_refusal {
     time_point first_{};
 };
 
-/// Returns the pause after the `failures`-th attempt in a row that failed: twice as long each time, `last` at most, times
-/// ½ to 1 by a hash of `salt`, so that members that lost one frontend do not come back all at once.
+/// Returns the pause after the `failures`-th attempt in a row that failed: twice as long each time, `last` at
+/// most, times ½ to 1 by a hash of `salt`, so that members that lost one frontend do not come back all at
+/// once.
 HERRING_SETUP inline std::chrono::milliseconds pause_after(unsigned failures, std::chrono::milliseconds first,
                                                            std::chrono::milliseconds last,
                                                            std::string_view salt) noexcept {
@@ -81,7 +82,7 @@ struct dial_target {
         pausing,
         resolving,
         dialling,
-        knocked,
+        applied,
         greeted,       ///< has sent its hello
         lane_dialling, ///< by tcp; from here to `up` the frontend has admitted this member
         lane_greeted,
@@ -98,7 +99,7 @@ struct dial_target {
     unsigned failures = 0;
     std::optional<name_lookup> lookup{};
     fixed_array<endpoint> addresses{};
-    std::size_t next_address = 0; ///< to be tried
+    std::size_t next_address = 0; ///< of `addresses`, for the next attempt
     endpoint where{};
     control_link link{}, lane{};
     std::uint64_t link_key = 0, lane_key_of_epoll = 0;
@@ -145,7 +146,8 @@ struct dialler_calls {
 
 /// Dials each frontend, is admitted, and watches over the connection, independently of the others.
 ///
-/// Threads:  `turn` by one thread, which calls the sink without a lock held; `drop`, `leave` and `stop` by any.
+/// Threads:  `turn` by one thread, which calls the sink without a lock held; `drop`, `leave` and `stop` by
+///           any.
 class dialler_core {
   public:
     /// Errors: `bad_argument` naming an option or an address; `no_resources`.
@@ -157,18 +159,18 @@ class dialler_core {
     std::uint64_t incarnation() const noexcept { return incarnation_; }
     rendezvous::event_thread& thread() noexcept { return thread_; }
 
-    // ---- any thread -----------------------------------------------------------------------------------------
+    // ---- any thread ---------------------------------------------------------------------------------------
 
     /// The lane to this frontend is broken: it is dialled again. `disconnected` follows.
     HERRING_SEPARABLE void drop(std::size_t frontend, std::string why);
-    /// Tells all frontends that this member leaves, and waits until each has let it go: the frontend asks nothing more, and
-    /// has what it was owed. It is not dialled again. Not from the sink's functions.
+    /// Tells all frontends that this member leaves, and waits until each has let it go: the frontend asks
+    /// nothing more, and has what it was owed. It is not dialled again. Not from the sink's functions.
     ///
     /// Blocks:  for `most` at most; false: not all frontends have.
     HERRING_SEPARABLE bool leave(std::chrono::milliseconds most) noexcept;
     HERRING_SEPARABLE void request_stop() noexcept;
 
-    // ---- the thread -----------------------------------------------------------------------------------------
+    // ---- the thread ---------------------------------------------------------------------------------------
 
     /// Does what is due, or else sleeps until something is, and does that. False: `request_stop` was called.
     HERRING_SEPARABLE bool turn();
@@ -179,39 +181,39 @@ class dialler_core {
 
     HERRING_SEPARABLE void check_options() const;
 
-    // ---- orders and times -----------------------------------------------------------------------------------
+    // ---- orders and times ---------------------------------------------------------------------------------
 
     HERRING_SEPARABLE bool take_orders();
 
     HERRING_SEPARABLE time_point detect_own_stall() noexcept;
 
-    /// Returns for how many milliseconds the thread may sleep; −1: for ever.
+    /// Returns the milliseconds that the thread may sleep; −1: for ever.
     HERRING_SEPARABLE int run_due(time_point now);
 
-    /// Signs of life, both ways. Returns when to do so again.
+    /// Sends heartbeats and looks for those of the frontend. Returns when to do so again.
     HERRING_SEPARABLE time_point look_after(dial_target& t, time_point now);
 
-    // ---- attempts -------------------------------------------------------------------------------------------
+    // ---- attempts -----------------------------------------------------------------------------------------
 
     HERRING_SEPARABLE void begin(dial_target& t);
     HERRING_SEPARABLE void resolved(dial_target& t);
-    /// A socket that connects, or is going to. −1 and errno where it cannot.
+    /// Returns a socket that is connected or connecting; −1 and errno where that fails at once.
     HERRING_SEPARABLE static descriptor connecting(endpoint const& to) noexcept;
     HERRING_SEPARABLE void dial(dial_target& t);
     HERRING_SEPARABLE void unreachable(dial_target& t, int why);
     std::uint64_t next_key(dial_target const& t) noexcept { return ++serial_ << index_bits | t.index; }
 
-    /// Whether the connection stands; 0, or why not.
+    /// Returns 0 if the connection is established, else an errno.
     HERRING_SEPARABLE static int connect_error(int socket) noexcept;
 
     HERRING_SEPARABLE void close(dial_target& t) noexcept;
-    /// The attempt, or the connection, has ended; there will be another.
+    /// Ends the attempt or the connection, and arranges for the next one.
     HERRING_SEPARABLE void fail(dial_target& t, std::string_view why);
     HERRING_SEPARABLE void tell_disconnected(dial_target& t, std::string const& words);
     HERRING_SEPARABLE void left(dial_target& t);
     HERRING_SEPARABLE void refused_for_good(dial_target& t, failure const& why);
 
-    // ---- events ---------------------------------------------------------------------------------------------
+    // ---- events -------------------------------------------------------------------------------------------
 
     HERRING_SEPARABLE void on_epoll(std::uint64_t key, std::uint32_t what);
     HERRING_SEPARABLE void watch_link(dial_target& t) noexcept;
@@ -220,7 +222,7 @@ class dialler_core {
 
     HERRING_SEPARABLE void on_message(dial_target& t, incoming const& got);
 
-    /// Proves that this member has the secret, if who asks says that it has one.
+    /// Proves that this member has the secret, if the frontend says that it has one.
     HERRING_SEPARABLE void on_challenge(dial_target& t, std::span<std::byte const> body);
 
     HERRING_SEPARABLE void on_admit(dial_target& t, std::span<std::byte const> body);
@@ -228,7 +230,7 @@ class dialler_core {
     HERRING_SEPARABLE void on_refuse(dial_target& t, std::span<std::byte const> body);
     HERRING_SEPARABLE void refused(dial_target& t, ensembles::refuse const& said, bool verified);
 
-    // ---- lanes ----------------------------------------------------------------------------------------------
+    // ---- lanes --------------------------------------------------------------------------------------------
 
     HERRING_SEPARABLE void with_memory(dial_target& t, descriptor&& memory);
     HERRING_SEPARABLE void without_memory(dial_target& t, std::string_view why);
@@ -246,22 +248,22 @@ class dialler_core {
     std::optional<secrets> secrets_;
     rendezvous::event_thread thread_;
 
-    monitor lock_; // of these
+    monitor lock_; // guards the next four
     std::vector<std::pair<std::size_t, std::string>> drops_;
     bool leave_ = false, all_left_ = false, stop_ = false;
 
-    // The thread's.
+    // Used by the thread alone.
     std::vector<std::unique_ptr<dial_target>> targets_;
     std::uint64_t serial_ = 0;
     stall_detector stall_{};
     bool told_ = false; // the sink was called in this turn, which then does not sleep
 };
 
-/// A dialler with its thread: dials every frontend, again and again unless it was refused for good, and tells `Sink`
-/// where it is connected.
+/// A dialler with its thread: dials every frontend, again and again unless it was refused for good, and tells
+/// `Sink` where it is connected.
 ///
-/// Threads:  one of its own, which calls the sink; `turn` is not for its users. `stop` and the destructor not from the
-///           sink's functions.
+/// Threads:  one of its own, which calls the sink; `turn` is not for its users. `stop` and the destructor not
+///           from the sink's functions.
 /// Lifetime: `sink` outlives it.
 /// Errors:   `bad_argument` naming an option, an address or a name; `no_resources`.
 template <dialler_sink Sink> class dialler : public dialler_core {

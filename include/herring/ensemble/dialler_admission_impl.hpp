@@ -1,4 +1,4 @@
-// herring: a member's control connections: what it proves to a frontend, what it is told, and how its lane is proven.
+// herring: a member's control connections: proofs, admission or refusal, and the proof of its lane.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_ENSEMBLE_DIALLER_ADMISSION_IMPL_HPP
 #define HERRING_ENSEMBLE_DIALLER_ADMISSION_IMPL_HPP
@@ -83,7 +83,7 @@ HERRING_SEPARABLE void dialler_core::on_admit(dial_target& t, std::span<std::byt
 HERRING_SEPARABLE void dialler_core::on_refuse(dial_target& t, std::span<std::byte const> body) {
     std::span<std::byte const> words = body;
     wire::proof shown{};
-    bool verified = t.has_control() || !secrets_; // then its tag was right
+    bool verified = t.has_control() || !secrets_; // after the admission the message had a valid tag
     if (std::span<std::byte const> before; t.seen && wire::split_proof(body, before, shown) &&
                                            equal_in_constant_time(shown, t.seen->proof_of_refusal(before))) {
         verified = true;
@@ -98,7 +98,7 @@ HERRING_SEPARABLE void dialler_core::refused(dial_target& t, ensembles::refuse c
     if (verified) return refused_for_good(t, said.as_failure());
     ensembles::refuse const quoted{said.reason,
                                    text({"what answers on ", t.name, " says, unverified: ", said.text})};
-    // Never where this member was admitted before.
+    // A member that this address admitted before does not believe it.
     if (t.unverified.count(quoted.text, clock::now()) && !t.was_admitted)
         return refused_for_good(t, quoted.as_failure());
     fail(t, quoted.text);

@@ -1,4 +1,4 @@
-// herring: a member's control connections: attempts, what is due, and what a frontend sends.
+// herring: a member's control connections: options, orders, times, attempts, and dispatch of messages.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_ENSEMBLE_DIALLER_IMPL_HPP
 #define HERRING_ENSEMBLE_DIALLER_IMPL_HPP
@@ -46,7 +46,7 @@ HERRING_SEPARABLE dialler_core::dialler_core(dialler_options const& options, sha
     variables const from = variables::of_process();
     secrets_ =
         read_secret(options.secret, options.secret_file, options.require_secret, "member_options", from);
-    options_.secret.reset(); // its text may go
+    options_.secret.reset(); // its text may be destroyed
     for (std::string const& each : options.frontends) {
         host_and_port const where = split_address(each, "one of frontends", 1, "member");
         dial_target& t = *targets_.emplace_back(std::make_unique<dial_target>());
@@ -193,8 +193,8 @@ HERRING_SEPARABLE int dialler_core::run_due(time_point now) {
 
 HERRING_SEPARABLE time_point dialler_core::look_after(dial_target& t, time_point now) {
     admission const& facts = t.admitted.facts;
-    if (t.at == stage::up && now - t.heard >= facts.peer_timeout) { // before, `until` holds
-        on_readable(t); // a sign of life that has come and was not read yet
+    if (t.at == stage::up && now - t.heard >= facts.peer_timeout) { // before `up` the bound is `until`
+        on_readable(t);                                             // a sign of life may have arrived unread
         if (t.at == stage::up && now - t.heard >= facts.peer_timeout)
             fail(t, text({"the frontend on ", t.name, " has given no sign of life for ",
                           duration_text(facts.peer_timeout)}));
@@ -259,7 +259,7 @@ HERRING_SEPARABLE int dialler_core::connect_error(int socket) noexcept {
     if (why == 0 && ::getpeername(socket, other.get(), &other.size) != 0) return errno;
     endpoint const own = local_end(socket);
     if (why == 0 && own.size == other.size && std::memcmp(&own.raw, &other.raw, own.size) == 0)
-        return ECONNREFUSED; // nobody listens, and the kernel gave this end the same port
+        return ECONNREFUSED; // no listener: the kernel connected the socket to itself
     return why;
 }
 
@@ -273,15 +273,16 @@ HERRING_SEPARABLE void dialler_core::close(dial_target& t) noexcept {
 }
 
 HERRING_SEPARABLE void dialler_core::fail(dial_target& t, std::string_view why) {
-    std::string const words(why); // may be of this target
+    std::string const words(why); // a copy, because `why` may lie in this target
     bool const was_up = t.at == stage::up;
     close(t);
     if (t.leaving) return left(t);
     if (was_up && clock::now() - t.up_since >= options_.last_pause) t.failures = 0;
-    bool const more = !was_up && t.next_address < t.addresses.size(); // of this name: at once
+    bool const more =
+        !was_up && t.next_address < t.addresses.size(); // the next address of the name is tried at once
     if (!more) {
         ++t.failures;
-        t.next_address = t.addresses.size(); // is looked up anew
+        t.next_address = t.addresses.size(); // the name is looked up anew
     }
     t.at = stage::pausing;
     t.retry_at = clock::now();
@@ -301,7 +302,7 @@ HERRING_SEPARABLE void dialler_core::left(dial_target& t) {
     close(t);
     t.at = stage::over;
     if (std::exchange(t.is_connected, false)) tell_disconnected(t, "this member left");
-    thread_.wake(); // whether all have
+    thread_.wake(); // looks again whether all have left
 }
 
 HERRING_SEPARABLE void dialler_core::refused_for_good(dial_target& t, failure const& why) {
@@ -321,9 +322,9 @@ HERRING_SEPARABLE void dialler_core::on_epoll(std::uint64_t key, std::uint32_t w
     if (of_lane) return on_lane(t);
     if (t.at == stage::dialling) {
         if (int const why = connect_error(t.link.socket()); why != 0) return unreachable(t, why);
-        t.at = stage::knocked;
+        t.at = stage::applied;
         thread_.rewatch(t.link.socket(), t.link_key, EPOLLIN);
-        t.link.send(message::knock, {});
+        t.link.send(message::apply, {});
         return watch_link(t);
     }
     if ((what & EPOLLOUT) != 0) {
@@ -348,7 +349,7 @@ HERRING_SEPARABLE void dialler_core::on_readable(dial_target& t) {
         if (got.found == what::closed) return fail(t, text({"the connection to ", t.name, " closed"}));
         if (got.found == what::wrong) return fail(t, text({t.name, " sent ", got.why}));
         if (got.found == what::other_version) {
-            if (got.kind == message::refuse && t.at == stage::knocked)
+            if (got.kind == message::refuse && t.at == stage::applied)
                 return refused(t,
                                {admission_refusal::other_version,
                                 text({"the frontend speaks version ", got.version,
@@ -364,7 +365,7 @@ HERRING_SEPARABLE void dialler_core::on_readable(dial_target& t) {
 
 HERRING_SEPARABLE void dialler_core::on_message(dial_target& t, incoming const& got) {
     if (got.kind == message::refuse) return on_refuse(t, got.body);
-    if (t.at == stage::knocked && got.kind == message::challenge) return on_challenge(t, got.body);
+    if (t.at == stage::applied && got.kind == message::challenge) return on_challenge(t, got.body);
     if (t.at == stage::greeted && got.kind == message::admit) return on_admit(t, got.body);
     if (t.has_control() && got.kind == message::heartbeat) return;
     if (t.has_control() && got.kind == message::goodbye) {

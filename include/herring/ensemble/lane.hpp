@@ -1,4 +1,4 @@
-// herring: the lane of a frontend and a member: its kinds, the descriptors of a proven one, and the choice between the two.
+// herring: the lane of a frontend and a member: its kinds, its descriptors, the choice between the two.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_ENSEMBLE_LANE_HPP
 #define HERRING_ENSEMBLE_LANE_HPP
@@ -17,7 +17,8 @@
 
 namespace HERRING_NAMESPACE {
 
-/// The way of requests and rows between a frontend and a member. Both ends choose; `any` agrees with each choice.
+/// The way of requests and rows between a frontend and a member. Both ends choose; `any` agrees with each
+/// choice.
 enum class lane : std::uint8_t {
     any,   ///< shared memory on one machine, else tcp
     tcp,   ///< a connection
@@ -39,10 +40,11 @@ constexpr char const* to_string(lane l) noexcept {
 
 namespace detail::ensembles {
 
-/// Descriptors of a proven lane: either `socket`, or `wake_up` and `memory`; all non-blocking, closed on exec.
+/// Descriptors of a proven lane: either `socket`, or `wake_up` and `memory`; all non-blocking, closed on
+/// exec.
 ///
-/// Nothing has been read beyond the proof: what the other end has sent since waits in the socket. Size and seals of
-/// `memory` are unchecked.
+/// Nothing has been read beyond the proof: what the other end has sent since waits in the socket. Size and
+/// seals of `memory` are unchecked.
 /// Lifetime: owns each descriptor that is not −1; moves. A new owner sets it to −1 (`std::exchange`).
 struct lane_ends {
     int socket = -1;  ///< a tcp connection
@@ -67,8 +69,9 @@ struct lane_ends {
     bool is_shared() const noexcept { return wake_up >= 0; }
 };
 
-/// A lane of one of two kinds, chosen when the replica is admitted. The choice is a branch, no indirect call. The functions
-/// are those of `tcp_lane_frontend` and `shared_lane_frontend`, or of `tcp_lane_member` and `shared_lane_member`.
+/// A lane of one of two kinds, chosen when the replica is admitted. The choice is a branch, no indirect call.
+/// The functions are those of `tcp_lane_frontend` and `shared_lane_frontend`, or of `tcp_lane_member` and
+/// `shared_lane_member`.
 template <class Tcp, class Shared> class either_lane {
   public:
     /// Called once, one of the two.
@@ -93,7 +96,7 @@ template <class Tcp, class Shared> class either_lane {
     void awake() noexcept { is_shared() ? shared_->awake() : tcp_->awake(); }
     std::string_view error() const noexcept { return is_shared() ? shared_->error() : tcp_->error(); }
 
-    // ---- a frontend's end -----------------------------------------------------------------------------------
+    // ---- a frontend's end ---------------------------------------------------------------------------------
 
     bool ask(slot_index slot, std::uint64_t id, std::uint64_t remaining_us,
              std::span<std::byte const> request) noexcept {
@@ -105,7 +108,7 @@ template <class Tcp, class Shared> class either_lane {
     void keep(place_index place) noexcept { is_shared() ? shared_->keep(place) : tcp_->keep(place); }
     void rung() noexcept { is_shared() ? shared_->rung() : tcp_->rung(); }
 
-    // ---- a member's end -------------------------------------------------------------------------------------
+    // ---- a member's end -----------------------------------------------------------------------------------
 
     bool take(place_index& place) noexcept { return is_shared() ? shared_->take(place) : tcp_->take(place); }
     bool holds(place_index place) const noexcept {
@@ -123,13 +126,15 @@ template <class Tcp, class Shared> class either_lane {
     manual_lifetime<Shared> shared_;
 };
 
-/// A frontend's end of one admission: the lane of a member's replica, and how many of its rows are still read.
+/// A frontend's end of one admission: the lane of a member's replica, and how many of its rows are still
+/// read.
 ///
 /// Threads:  under the frontend's lock; rows that are held are read without it.
 /// Lifetime: until the peer is lost *and* no answer holds one of its rows.
 template <class Tcp, class Shared> class link : public either_lane<Tcp, Shared> {
   public:
-    /// `incarnation`: of the member's process, which may be admitted several times; `serial`: of this admission.
+    /// `incarnation`: of the member's process, which may be admitted several times; `serial`: of this
+    /// admission.
     link(peer_index peer, std::uint64_t incarnation, std::uint64_t serial) noexcept
         : peer_(peer), incarnation_(incarnation), serial_(serial) {}
 

@@ -94,7 +94,8 @@ struct job_counters {
 
 namespace detail::ensembles {
 
-/// A request that the program answers. Moves; destroyed without an answer it declines. `Core`: the member's, which outlives it.
+/// A request that the program answers. Moves; destroyed without an answer it declines. `Core`: the member's,
+/// which outlives it.
 ///
 /// Threads:  the member's.
 /// Lifetime: `input()` and `row()` until it is answered.
@@ -120,13 +121,14 @@ template <class Core> class job {
     /// The row to be written. It holds the numbers of an earlier row, not zeros.
     std::span<element> row() const { return core().row(slot_); }
 
-    /// Encodes the row now, where it is sent from, so that `send` only publishes it; without it `send` does both. Later
-    /// changes of the row are not sent, unless `encode` is called again.
+    /// Encodes the row now, where it is sent from, so that `send` only publishes it; without it `send` does
+    /// both. Later changes of the row are not sent, unless `encode` is called again.
     ///
-    /// Returns: false: the row has NaN, or values that its space does not allow. It can be corrected and encoded again; `send`
-    ///          drops it as `bad_row`. Only `send` looks at deadline and frontend.
+    /// Returns: false: the row has NaN, or values that its space does not allow. It can be corrected and
+    ///          encoded again; `send` drops it as `bad_row`. Only `send` looks at deadline and frontend.
     bool encode() { return core().encode(slot_); }
-    /// Answers with the row. Past the deadline, or where the frontend is gone, the row is dropped and counted.
+    /// Answers with the row. Past the deadline, or where the frontend is gone, the row is dropped and
+    /// counted.
     ///
     /// Blocks:  for 1 ms at most, while a socket does not take the first bytes at once.
     /// Errors:  `bad_state`: the job is answered; all functions but `operator bool` throw it then.
@@ -174,13 +176,14 @@ HERRING_SETUP inline member_options checked(member_options options) {
 
 /// Answers requests of its frontends, in the order in which they are taken, or any other.
 ///
-/// It connects by itself, again and again: a frontend that is not there, or has gone, is dialled with growing pauses
-/// (10 ms … 2 s). A second process with its name and replica takes its place, and it is refused (`status`).
+/// It connects by itself, again and again: a frontend that is not there, or has gone, is dialled with growing
+/// pauses (10 ms … 2 s). A second process with its name and replica takes its place, and it is refused
+/// (`status`).
 ///
 /// Threads:  one at a time; `leave`, `stop` and `status` from any at any time.
-/// Lifetime: outlives its jobs, and calls of other threads: `next` returns while `leave` still waits. It belongs to the process
-///           that constructed it: in a forked one later calls throw `bad_state`, or do nothing where they are noexcept, as the
-///           destructor does.
+/// Lifetime: outlives its jobs, and calls of other threads: `next` returns while `leave` still waits. It
+///           belongs to the process that constructed it: in a forked one later calls throw `bad_state`, or do
+///           nothing where they are noexcept, as the destructor does.
 template <class Element, class Core> class basic_member {
   public:
     using job = typename Core::job;
@@ -194,8 +197,10 @@ template <class Element, class Core> class basic_member {
         if (forked_off()) core_.abandon(); // it is the parent's
     }
 
-    /// Returns the next request, of the frontends in turn. Requests whose deadline has passed are declined, not returned.
-    /// Empty: at the timeout, after `stop` or `leave`, or once all frontends have refused this member (`status`).
+    /// Returns the next request, of the frontends in turn. Requests whose deadline has passed are declined,
+    /// not returned.
+    /// Empty: at the timeout, after `stop` or `leave`, or once all frontends have refused this member
+    ///        (`status`).
     ///
     /// Blocks:  until then, as the waiting policy does.
     /// Errors:  `bad_state`: the program holds `concurrency` jobs.
@@ -207,16 +212,17 @@ template <class Element, class Core> class basic_member {
     /// Does not block. Empty also where the program holds `concurrency` jobs.
     [[nodiscard]] job try_next() noexcept { return core_->try_next(); }
 
-    /// For an event loop: readable when `try_next` may have a request. Call `arm` before each wait; false: there is a
-    /// request already, which the wait could miss.
+    /// For an event loop: readable when `try_next` may have a request. Call `arm` before each wait; false:
+    /// there is a request already, which the wait could miss.
     int descriptor() const noexcept { return core_->descriptor(); }
     bool arm() noexcept { return core_->arm(); }
 
-    /// Sends a row that no frontend asked for to each frontend that is connected, under the id that it expects.
+    /// Sends a row that no frontend asked for to each frontend that is connected, under the id that it
+    /// expects.
     ///
     /// Shape:   row: `elements`.
-    /// Returns: the number of frontends that it was sent to; a frontend where all spare places of the lane hold unread rows is left
-    ///          out. 0 also for a row that its space does not allow.
+    /// Returns: the number of frontends that it was sent to; a frontend where all spare places of the lane
+    ///          hold unread rows is left out. 0 also for a row that its space does not allow.
     /// Errors:  `bad_argument`: its size.
     std::size_t contribute(std::uint64_t id, std::span<Element const> row) {
         if (row.size() != core_->elements())
@@ -225,7 +231,8 @@ template <class Element, class Core> class basic_member {
         return core_->contribute(
             id, [&](std::span<Element> to) { std::copy(row.begin(), row.end(), to.begin()); });
     }
-    /// The same; `fill(std::span<Element>)` writes the row in place, if it is sent at all. `fill` calls neither the member nor its jobs.
+    /// The same; `fill(std::span<Element>)` writes the row in place, if it is sent at all. `fill` calls
+    /// neither the member nor its jobs.
     template <class Fill>
     requires std::is_invocable_v<Fill&, std::span<Element>> //
         std::size_t contribute(std::uint64_t id, Fill&& fill) {
@@ -238,11 +245,13 @@ template <class Element, class Core> class basic_member {
     bool is_over() const noexcept { return core_->is_over(); }
     /// Ends `next`, which returns nothing from now on, and wakes its thread. From signal handlers, too.
     void stop() noexcept { core_->stop(); }
-    /// Tells all frontends to ask no more, declines requests that wait and that still come, and returns when each frontend
-    /// has let this member go. The program can still answer the jobs that it holds. Ends `next`, as `stop` does.
+    /// Tells all frontends to ask no more, declines requests that wait and that still come, and returns when
+    /// each frontend has let this member go. The program can still answer the jobs that it holds. Ends
+    /// `next`, as `stop` does.
     ///
     /// Blocks:  for `most` at most; false: not all frontends have let it go, and it can be called again.
-    /// Threads: any, also beside `next` and jobs of another one, as a thread that waits for SIGTERM does; not signal handlers.
+    /// Threads: any, also beside `next` and jobs of another one, as a thread that waits for SIGTERM does; not
+    ///          signal handlers.
     bool leave(std::chrono::milliseconds most = std::chrono::milliseconds(5000)) {
         return core_->leave(most);
     }

@@ -39,11 +39,13 @@ namespace HERRING_NAMESPACE {
 
 namespace detail::ensembles {
 
-/// `Rows`: `row_format`. `Lane`: a member's end, see `member_inbox`. `Dialler<Sink>`: the control connections.
+/// The engine of a member; `basic_member` documents its functions. `Rows`: `row_format`. `Lane`: a member's
+/// end, see `member_inbox`. `Dialler<Sink>`: the control connections.
 ///
 /// Memory:   (concurrency + 1) · elements · sizeof(Element), and what `Lane` says for each frontend.
-/// Threads:  one at a time; `leave`, `stop` and `status` from any, `stop` from signal handlers too. Every step is under one lock, for `leave`
-///           moves bytes beside whatever the member's thread does; who sleeps, and who calls `job::encode`, does not hold it.
+/// Threads:  one at a time; `leave`, `stop` and `status` from any, `stop` from signal handlers too. Every
+///           step is under one lock, because `leave` moves bytes beside the member's thread; a thread that
+///           sleeps, or encodes, does not hold it.
 /// Lifetime: outlives its jobs.
 template <class Element, class Rows, class Waiting, class Lane, template <class> class Dialler>
 class member_core {
@@ -184,7 +186,8 @@ class member_core {
     }
     std::size_t elements() const noexcept { return elements_; }
 
-    // What a job calls.
+    // ---- called by a job ----------------------------------------------------------------------------------
+
     std::span<std::byte const> input(std::uint32_t slot) const noexcept { return jobs_[slot].request.bytes; }
     std::span<Element> row(std::uint32_t slot) const noexcept { return jobs_.row(slot); }
     std::chrono::nanoseconds remaining(std::uint32_t slot) const noexcept {
@@ -237,13 +240,13 @@ class member_core {
     using link = typename inbox::link;
     using guard = monitor::guard;
 
-    static constexpr std::chrono::microseconds longest_look{10}; // a longer one was another thread's turn
+    static constexpr std::chrono::microseconds longest_look{10}; // a longer one was spent in another thread
 
     using jobs = member_jobs<Element, link>;
     using held = typename jobs::held;
     using row_state = typename jobs::row_state;
 
-    // What a lane reports.
+    // The sink of a lane.
     struct arrivals {
         member_core& core;
         link& from;
@@ -284,7 +287,7 @@ class member_core {
                      "member_options::concurrency"});
     }
 
-    // Moves what can be moved, and takes a request. False: there is none.
+    // Moves bytes of all lanes, and takes a request. False if there is none.
     bool step(time_point now, place_index& slot) noexcept {
         if (is_ended()) return false;
         guard const locked(lock_);
@@ -304,7 +307,7 @@ class member_core {
         }
     }
 
-    // Hands the oldest request of the next frontend to the slot that it takes.
+    // Puts the oldest request of the next frontend into a slot. False if there is none, or no slot.
     bool take(time_point now, place_index& slot) noexcept {
         if (!jobs_.any_free()) return false;
         while (link* const from = links_.with_requests()) {
@@ -331,7 +334,8 @@ class member_core {
         return how;
     }
 
-    // A row that a socket does not take at once leaves while the program is busy with the next job only if somebody waits here.
+    // Waits for a socket that does not take a row at once: later the program is busy with its next job, and
+    // the row would wait.
     void linger(link& to) noexcept {
         if (!to.lane.wants_write()) [[likely]]
             return;
@@ -340,11 +344,11 @@ class member_core {
             pollfd writable{to.lane.descriptor(), POLLOUT, 0};
             if (::poll(&writable, 1, 1) <= 0) return;
             arrivals sink{*this, to, count(clock::now())};
-            if (!to.lane.poll(sink)) return; // the next poll reports it again
+            if (!to.lane.poll(sink)) return; // broken: the next poll reports it again
         } while (to.lane.wants_write() && clock::now() < until);
     }
 
-    // Asks all who have something for this member to ring. False: one has something already.
+    // Asks all lanes for wake-ups. False if there is something to do already.
     bool is_quiet() noexcept {
         bool const lanes_are = links_.try_sleep();
         return lanes_are && !inbox_.has_news() && (!jobs_.any_free() || links_.with_requests() == nullptr);
@@ -382,7 +386,7 @@ class member_core {
         }
         if (!broken.empty()) dialler_.drop(frontend, std::string(broken));
     }
-    // The lane is broken. If the dialler does not know a newer one, it dials again.
+    // Ends a broken lane. The dialler dials again, unless it has a newer one already.
     HERRING_SETUP void give_up(std::size_t frontend) noexcept {
         std::string why(links_[frontend]->lane.error());
         close(frontend);

@@ -1,4 +1,4 @@
-// herring: a member's end of a lane, of the kind that the control connections have proven: tcp, or memory of one machine.
+// herring: a member's end of a lane, by tcp or by shared memory, and the memory of its rows.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_ENSEMBLE_MEMBER_LANE_HPP
 #define HERRING_ENSEMBLE_MEMBER_LANE_HPP
@@ -36,7 +36,7 @@ class member_lane : public either_lane<tcp_lane_member, shared_lane_member> {
         memory() = default;
         HERRING_SETUP explicit memory(admission const& facts)
             : region_({facts.peer, facts.credits, facts.row_bytes}) {}
-        /// A descriptor of its own; −1: there is none.
+        /// Returns a new descriptor of the memory; −1: there is none.
         HERRING_SETUP detail::descriptor offer() const noexcept {
             return detail::descriptor(::fcntl(region_.descriptor(), F_DUPFD_CLOEXEC, 0));
         }

@@ -1,4 +1,4 @@
-// herring: a member's connections: what the dialler's thread hands over, the links in use, and the jobs of their requests.
+// herring: a member's connections: the inbox that its dialler fills, the links, and the jobs in hand.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_ENSEMBLE_MEMBER_LINKS_HPP
 #define HERRING_ENSEMBLE_MEMBER_LINKS_HPP
@@ -32,11 +32,13 @@ namespace HERRING_NAMESPACE::detail::ensembles {
 /// A request that waits for the program.
 struct waiting_request {
     std::uint64_t id = 0;
-    std::int64_t deadline = 0; ///< of the monotonic clock, as this end knows it
+    std::int64_t deadline = 0; ///< of this end's monotonic clock
     std::span<std::byte const> bytes{};
     place_index place = 0;
 };
 
+/// A member's connection to one frontend: its lane, and the requests that wait.
+///
 /// Lifetime: until it is closed *and* no job has bytes of it.
 /// Threads:  the member's.
 template <class Lane> class member_link {
@@ -46,13 +48,13 @@ template <class Lane> class member_link {
     HERRING_SETUP member_link(std::size_t of, std::uint32_t credits, Arguments&&... of_lane)
         : lane(std::forward<Arguments>(of_lane)...), frontend(of), queue_(credits) {}
 
-    /// Oldest first. The lane has no more places than there is room.
+    /// Appends a request. The queue has room for every place of the lane.
     bool push(waiting_request const& request) noexcept {
         if (count_ == queue_.size()) return false;
         queue_[(first_ + count_++) % queue_.size()] = request;
         return true;
     }
-    /// False: none waits.
+    /// Takes the oldest request. False if none waits.
     bool pop(waiting_request& request) noexcept {
         if (count_ == 0) return false;
         request = queue_[first_];
@@ -64,58 +66,60 @@ template <class Lane> class member_link {
 
     Lane lane;
     std::size_t frontend;   ///< its place in the options
-    std::uint32_t jobs = 0; ///< that the program holds
+    std::uint32_t jobs = 0; ///< held by the program
     bool is_open = true;
-    bool watched_for_write = false; ///< the member also sleeps until it can be written to
+    bool watched_for_write = false; ///< the member also waits until the lane can be written to
 
   private:
     fixed_array<waiting_request> queue_;
     std::size_t first_ = 0, count_ = 0;
 };
 
-/// `jobs`: how many closed links there can be, for each has a job at least.
+/// The links of a member: one for each frontend, and closed ones whose bytes jobs still have. `jobs`: most
+/// closed links, because each has a job at least.
 ///
 /// Threads:  the member's.
-/// Lifetime: no longer than the bell.
+/// Lifetime: the poller outlives it.
 template <class Link> class member_links {
   public:
-    HERRING_SETUP member_links(std::size_t frontends, std::size_t jobs, poller& bell)
-        : bell_(bell), open_(frontends) {
+    HERRING_SETUP member_links(std::size_t frontends, std::size_t jobs, poller& set)
+        : poller_(set), open_(frontends) {
         closed_.reserve(jobs);
     }
     member_links(member_links const&) = delete;
     member_links& operator=(member_links const&) = delete;
 
     std::size_t size() const noexcept { return open_.size(); }
-    /// nullptr: there is none.
+    /// Returns the link to a frontend; nullptr: there is none.
     Link* operator[](std::size_t frontend) const noexcept { return open_[frontend].get(); }
     template <class Look> void for_each(Look&& look) noexcept {
         for (auto& each : open_)
             if (each) look(*each);
     }
 
-    /// In the place of an earlier one, which is closed. False: there is no room to sleep on its socket.
+    /// Puts a link in the place of an earlier one, which is closed. False if its socket cannot be watched.
     HERRING_SETUP bool put(std::unique_ptr<Link>&& fresh) noexcept {
-        if (!bell_.watch(fresh->lane.descriptor(), 0, EPOLLIN)) return false;
+        if (!poller_.watch(fresh->lane.descriptor(), 0, EPOLLIN)) return false;
         open_[fresh->frontend] = std::move(fresh);
         return true;
     }
-    /// Returns how many requests waited there. It stays until `bury` if jobs have bytes of it.
+    /// Closes a link, and returns the number of requests that waited. The link stays until `bury` if jobs
+    /// have bytes of it.
     HERRING_SETUP std::size_t close(std::size_t frontend) noexcept {
         std::unique_ptr<Link> gone = std::move(open_[frontend]);
         if (gone == nullptr) return 0;
-        bell_.forget(gone->lane.descriptor());
+        poller_.forget(gone->lane.descriptor());
         gone->is_open = false;
         std::size_t const waited = gone->waiting();
         if (gone->jobs != 0) closed_.push_back(std::move(gone));
         return waited;
     }
-    /// A closed link whose last job has ended.
+    /// Destroys a closed link whose last job has ended.
     HERRING_SETUP void bury(Link const& dead) noexcept {
         std::erase_if(closed_, [&](auto const& each) { return each.get() == &dead; });
     }
 
-    /// The next frontend's link at which requests wait. nullptr: none do.
+    /// Returns the next frontend's link with waiting requests; nullptr: there is none.
     Link* with_requests() noexcept {
         for (std::size_t i = 0; i < open_.size(); ++i) {
             std::size_t const at = turn_ + i < open_.size() ? turn_ + i : turn_ + i - open_.size();
@@ -123,18 +127,18 @@ template <class Link> class member_links {
         }
         return nullptr;
     }
-    /// One of its requests was taken: it is another one's turn.
+    /// Gives the next turn to another frontend, after a request of `from` was taken.
     void taken_from(Link const& from) noexcept {
         turn_ = from.frontend + 1 < open_.size() ? from.frontend + 1 : 0;
     }
 
-    /// Before the member sleeps: asks the lanes to ring. False: one has something already.
+    /// Asks the lanes for wake-ups, before the member sleeps. False if one has something already.
     bool try_sleep() noexcept {
         bool quiet = true;
         for_each([&](Link& each) {
             if (bool const full = each.lane.wants_write(); full != each.watched_for_write) {
                 each.watched_for_write = full;
-                bell_.rewatch(each.lane.descriptor(), 0, full ? EPOLLIN | EPOLLOUT : EPOLLIN);
+                poller_.rewatch(each.lane.descriptor(), 0, full ? EPOLLIN | EPOLLOUT : EPOLLIN);
             }
             quiet = each.lane.try_sleep() && quiet;
         });
@@ -145,13 +149,13 @@ template <class Link> class member_links {
     }
 
   private:
-    poller& bell_;
-    fixed_array<std::unique_ptr<Link>> open_;   // one a frontend, or none
-    std::vector<std::unique_ptr<Link>> closed_; // that jobs have bytes of
+    poller& poller_;
+    fixed_array<std::unique_ptr<Link>> open_;   // by frontend; may be null
+    std::vector<std::unique_ptr<Link>> closed_; // jobs have their bytes
     std::size_t turn_ = 0;
 };
 
-/// `concurrency` of them at most.
+/// Requests that the program holds, `concurrency` at most, and their rows.
 ///
 /// Memory:  (concurrency + 1) · elements · sizeof(Element).
 /// Threads: the member's.
@@ -171,7 +175,7 @@ template <class Element, class Link> class member_jobs {
     std::size_t size() const noexcept { return slots_.size(); }
     bool any_free() const noexcept { return free_.count() != 0; }
 
-    /// Puts a request where it stays until `give`. One is free.
+    /// Puts a request into a free slot, which there is, until `give`.
     place_index take(waiting_request const& request, Link& from) noexcept {
         place_index slot = 0;
         (void)free_.take(slot);
@@ -179,7 +183,7 @@ template <class Element, class Link> class member_jobs {
         ++from.jobs;
         return slot;
     }
-    /// Returns the link that the job was of.
+    /// Frees the slot, and returns the link of its job.
     Link& give(place_index slot) noexcept {
         Link& from = *slots_[slot].from;
         slots_[slot].from = nullptr;
@@ -190,11 +194,11 @@ template <class Element, class Link> class member_jobs {
 
     held& operator[](place_index slot) noexcept { return slots_[slot]; }
     held const& operator[](place_index slot) const noexcept { return slots_[slot]; }
-    /// Where the program writes its row.
+    /// Memory where the program writes its row.
     std::span<Element> row(place_index slot) const noexcept {
         return {reinterpret_cast<Element*>(rows_[slot].data()), elements_};
     }
-    /// For a row of no job.
+    /// Memory for a row without a job.
     std::span<Element> spare_row() const noexcept { return row(static_cast<place_index>(slots_.size())); }
 
   private:
@@ -204,16 +208,18 @@ template <class Element, class Link> class member_jobs {
     place_memory rows_;
 };
 
-/// The sink of a `dialler`. `Lane` is made of `(lane_ends, admission const&, Lane::memory)`; its `memory` of `(admission const&)`,
-/// for a local frontend, and has `descriptor offer()`.
+/// The sink of a `dialler`: keeps new and lost connections until the member's thread takes them. `Lane` is
+/// constructed from `(lane_ends, admission const&, Lane::memory)`; its `memory`, for a frontend of this
+/// machine, from `(admission const&)`, and has `descriptor offer()`.
 ///
-/// Threads: the dialler's thread calls the functions of a sink, the member's thread the others, any thread `status`.
+/// Threads: the dialler's thread calls the functions of a sink, the member's thread the others, any thread
+///          `status`.
 template <class Lane> class member_inbox {
   public:
     using link = member_link<Lane>;
 
-    HERRING_SETUP member_inbox(std::vector<std::string> const& frontends, std::size_t row_bytes, poller& bell)
-        : bell_(bell), row_bytes_(row_bytes), boxes_(frontends.size()) {
+    HERRING_SETUP member_inbox(std::vector<std::string> const& frontends, std::size_t row_bytes, poller& set)
+        : poller_(set), row_bytes_(row_bytes), boxes_(frontends.size()) {
         for (std::size_t i = 0; i < boxes_.size(); ++i) boxes_[i].status.address = frontends[i];
     }
     member_inbox(member_inbox const&) = delete;
@@ -239,7 +245,7 @@ template <class Lane> class member_inbox {
         b.memory = {};
         {
             monitor::guard const held(lock_);
-            b.is_down = true; // of what was before
+            b.is_down = true; // the link before, if any
             b.fresh = std::move(made);
             b.broken = std::move(broken);
             b.status.now = frontend_status::state::connected;
@@ -271,7 +277,7 @@ template <class Lane> class member_inbox {
         }
         tell();
     }
-    /// −1: there is no such memory here, so the lane is tcp.
+    /// Returns −1 if there is no such memory here: then the lane is tcp.
     HERRING_SETUP descriptor local_memory(std::size_t frontend, admission const& facts) noexcept {
         try {
             boxes_[frontend].memory = typename Lane::memory(facts);
@@ -282,8 +288,8 @@ template <class Lane> class member_inbox {
         }
     }
 
-    /// Calls `changed(frontend, link or null, broken)`: what was open there has ended; a new link takes its place, or it could
-    /// not be made, as `broken` says.
+    /// Calls `changed(frontend, link or null, broken)` for each frontend whose link has ended; a new link
+    /// takes its place, or could not be constructed, as `broken` says.
     ///
     /// Cost:  one load, where there is no news.
     template <class Changed> void take(Changed&& changed) noexcept {
@@ -293,7 +299,7 @@ template <class Lane> class member_inbox {
     }
     bool has_news() const noexcept { return news_.load(std::memory_order_seq_cst); }
 
-    /// Whether `link` of this frontend is the newest, and not known to have ended.
+    /// True if the link of this frontend is the newest, and not known to have ended.
     bool is_current(std::size_t frontend) const noexcept {
         monitor::guard const held(lock_);
         return !boxes_[frontend].is_down;
@@ -314,15 +320,15 @@ template <class Lane> class member_inbox {
         std::string broken{};
         bool is_down = false;
         frontend_status status{};
-        typename Lane::memory memory{}; // of the dialler's thread
+        typename Lane::memory memory{}; // used by the dialler's thread
     };
 
     void tell() noexcept {
         news_.store(true);
-        bell_.wake();
+        poller_.wake();
     }
     template <class Changed> HERRING_SETUP void take_all(Changed& changed) noexcept {
-        news_.store(false); // before the look: what comes now is seen, or told again
+        news_.store(false); // before the look: news that comes now is seen, or reported again
         for (std::size_t i = 0; i < boxes_.size(); ++i) {
             std::unique_ptr<link> fresh;
             std::string broken;
@@ -339,7 +345,7 @@ template <class Lane> class member_inbox {
         }
     }
 
-    poller& bell_;
+    poller& poller_;
     std::size_t const row_bytes_;
     mutable monitor lock_;
     std::vector<box> boxes_;

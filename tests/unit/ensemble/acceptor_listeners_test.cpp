@@ -13,20 +13,20 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
-namespace ensemble_door_listeners_test {
+namespace ensemble_acceptor_listeners_test {
 
 namespace detail = herring::detail;
 using detail::ensembles::acceptor_listeners;
 
-struct door {
+struct opened {
     detail::rendezvous::event_thread thread{};
     acceptor_listeners at{thread};
-    door() { thread.open("test"); }
+    opened() { thread.open("test"); }
 };
 
 herring::errc refusal(std::string const& address) {
     try {
-        door().at.listen(address, false);
+        opened().at.listen(address, false);
     } catch (herring::error const& why) {
         return why.code();
     }
@@ -34,7 +34,7 @@ herring::errc refusal(std::string const& address) {
 }
 
 TEST_CASE("acceptor_listeners: an address with a free port, and what cannot be one") {
-    door d;
+    opened d;
     d.at.listen("127.0.0.1:0", false);
     CHECK(d.at.address().rfind("127.0.0.1:", 0) == 0);
     CHECK(d.at.socket(0) >= 0);
@@ -47,7 +47,7 @@ TEST_CASE("acceptor_listeners: an address with a free port, and what cannot be o
 TEST_CASE("acceptor_listeners: an address without a port is an error of the frontend's option") {
     std::string said;
     try {
-        door().at.listen("127.0.0.1", false);
+        opened().at.listen("127.0.0.1", false);
     } catch (herring::error const& why) {
         said = why.what();
     }
@@ -55,7 +55,7 @@ TEST_CASE("acceptor_listeners: an address without a port is an error of the fron
 }
 
 TEST_CASE("acceptor_listeners: a unix socket has a key and a name of its own") {
-    door d;
+    opened d;
     d.at.listen("127.0.0.1:0", false);
     d.at.listen_here();
     CHECK(!d.at.local_name().empty());
@@ -65,7 +65,7 @@ TEST_CASE("acceptor_listeners: a unix socket has a key and a name of its own") {
 }
 
 TEST_CASE("acceptor_listeners: who knocks in a pause is heard after it") {
-    door d;
+    opened d;
     d.at.listen("127.0.0.1:0", false);
     d.at.pause();
     detail::descriptor const knocks(::socket(AF_INET, SOCK_STREAM, 0));
@@ -83,4 +83,4 @@ TEST_CASE("acceptor_listeners: who knocks in a pause is heard after it") {
     CHECK(events[0].data.u64 == 0);
 }
 
-} // namespace ensemble_door_listeners_test
+} // namespace ensemble_acceptor_listeners_test

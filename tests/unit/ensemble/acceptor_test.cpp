@@ -16,7 +16,7 @@
 
 #include <sys/socket.h>
 
-namespace ensemble_door_test {
+namespace ensemble_acceptor_test {
 
 using namespace ensemble_control;
 using ensembles::acceptor;
@@ -109,7 +109,7 @@ TEST_CASE("acceptor: every difference of shapes is refused with a proof, in word
     auto const refused = [&](admission_refusal reason, char const* words, auto&& change) {
         member_peer peer(f.address());
         change(peer.said);
-        peer.hello(peer.knock());
+        peer.hello(peer.apply());
         auto const why = peer.refused();
         CHECK(peer.proven_refusal);
         CHECK(why.reason == reason);
@@ -147,7 +147,7 @@ TEST_CASE("acceptor: a flood of members that are refused is counted, and told of
     for (std::uint64_t i = 0; i < all; ++i) {
         member_peer peer(f.address());
         peer.said.shape.elements = 9;
-        peer.hello(peer.knock());
+        peer.hello(peer.apply());
         CHECK(peer.refused().reason == admission_refusal::elements);
     }
     CHECK(f.refusals(admission_refusal::elements) == all);
@@ -155,7 +155,7 @@ TEST_CASE("acceptor: a flood of members that are refused is counted, and told of
         std::chrono::duration_cast<std::chrono::seconds>(herring::clock::now() - begun).count();
     member_peer last(f.address()); // of another reason, so told at once, after those
     last.said.name = "c";
-    last.hello(last.knock());
+    last.hello(last.apply());
     int told = 0;
     while (f.sink.heard.next("refused").reason == admission_refusal::elements) ++told;
     CHECK(told >= 8);
@@ -166,7 +166,7 @@ TEST_CASE("acceptor: a wrong secret, and one that only one end has, are refused 
     frontend f;
     {
         member_peer peer(f.address());
-        peer.hello(peer.knock(), std::string(64, 'b'));
+        peer.hello(peer.apply(), std::string(64, 'b'));
         CHECK(says(peer.refused().text, "the member's secret is not the frontend's"));
         CHECK_FALSE(peer.proven_refusal);
         CHECK(f.sink.heard.next("refused").reason == admission_refusal::secret);
@@ -174,12 +174,12 @@ TEST_CASE("acceptor: a wrong secret, and one that only one end has, are refused 
     {
         member_peer peer(f.address());
         peer.said.has_secret = false;
-        peer.hello(peer.knock(), "");
+        peer.hello(peer.apply(), "");
         CHECK(says(peer.refused().text, "the frontend has a secret, the member has none"));
     }
     {
         member_peer peer(f.address());
-        peer.hello(peer.knock(), ""); // says that it has one
+        peer.hello(peer.apply(), ""); // says that it has one
         CHECK(peer.refused().reason == admission_refusal::secret);
     }
     CHECK(f.refusals(admission_refusal::secret) == 3);
@@ -187,7 +187,7 @@ TEST_CASE("acceptor: a wrong secret, and one that only one end has, are refused 
     options.secret.reset();
     frontend open(options);
     member_peer peer(open.address());
-    CHECK_FALSE(peer.knock().has_secret);
+    CHECK_FALSE(peer.apply().has_secret);
     peer.hello({}, "");
     CHECK(says(peer.refused().text, "the member has a secret, the frontend has none"));
 }
@@ -196,7 +196,7 @@ TEST_CASE("acceptor: another version of the protocol is refused by name") {
     frontend f;
     member_peer peer(f.address());
     detail::byte_buffer knock;
-    ensembles::append_message(knock, message::knock, {}, 9);
+    ensembles::append_message(knock, message::apply, {}, 9);
     REQUIRE(::send(peer.link.socket(), knock.data(), knock.size(), 0) == static_cast<ssize_t>(knock.size()));
     auto const why = peer.refused();
     CHECK(why.reason == admission_refusal::other_version);
@@ -212,7 +212,7 @@ TEST_CASE("acceptor: a recorded hello, and a recorded lane, prove nothing") {
     f.sink.heard.next("admitted");
     {
         member_peer thief(f.address(), 5);
-        thief.knock();
+        thief.apply();
         detail::byte_buffer body = peer.said.write();
         body.append(peer.seen->proof_of_member());
         thief.link.send(message::hello, body);
@@ -239,7 +239,7 @@ TEST_CASE("acceptor: a recorded hello, and a recorded lane, prove nothing") {
 TEST_CASE("acceptor: while secrets are changed, both are believed") {
     ensembles::acceptor_options options = acceptor_options();
     options.secret.reset();
-    std::string const file = detail::text({"/tmp/herring-door-test-", detail::random_bits()});
+    std::string const file = detail::text({"/tmp/herring-acceptor-test-", detail::random_bits()});
     {
         detail::descriptor const made(::open(file.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
         std::string const both = std::string(64, 'b') + "\n" + std::string(64, 'a') + "\n";
@@ -272,7 +272,7 @@ TEST_CASE("acceptor: a newer process takes over; the older is told so, and stays
     CHECK(told.reason == admission_refusal::replaced);
     CHECK(says(told.text, "incarnation 11"));
     member_peer again(f.address(), 10);
-    again.hello(again.knock());
+    again.hello(again.apply());
     CHECK(again.refused().reason == admission_refusal::replaced);
     CHECK(again.proven_refusal);
     CHECK(f.at->counters().replaced == 1);
@@ -353,7 +353,7 @@ TEST_CASE("acceptor: messages that are forged or out of turn end the connection"
         peer.join();
         detail::descriptor const lane = peer.lane(f.address());
         f.sink.heard.next("admitted");
-        peer.link.send(message::knock, {});
+        peer.link.send(message::apply, {});
         CHECK(says(f.sink.heard.next("lost").text, "no member sends then"));
     }
 }
@@ -388,7 +388,7 @@ TEST_CASE("acceptor: a slow stranger has handshake_time, and one that is admitte
     detail::descriptor const silent = connected_to(f.address());
     detail::descriptor const slow = connected_to(f.address());
     detail::byte_buffer knock;
-    ensembles::append_message(knock, message::knock, {});
+    ensembles::append_message(knock, message::apply, {});
     REQUIRE(::send(slow.get(), knock.data(), 20, 0) == 20);
     CHECK(closes(silent.get()));
     CHECK(closes(slow.get()));
@@ -430,7 +430,7 @@ TEST_CASE(
     }
     {
         ensembles::control_link made = dial(); // a control connection does not go there
-        made.send(message::knock, {});
+        made.send(message::apply, {});
         CHECK(closes(made.socket()));
     }
     ensembles::control_link made = dial();
@@ -532,4 +532,4 @@ TEST_CASE("acceptor: options that cannot be are named") {
                "frontend_options::require_secret"));
 }
 
-} // namespace ensemble_door_test
+} // namespace ensemble_acceptor_test

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace ensemble_door_roster_test {
+namespace ensemble_admission_roster_test {
 
 namespace ensembles = herring::detail::ensembles;
 using ensembles::admission_roster;
@@ -100,4 +100,4 @@ TEST_CASE("admission_roster: names are unique lines of up to 128 bytes") {
     CHECK(error_of(many, 1).find("more than 1024") != std::string::npos);
 }
 
-} // namespace ensemble_door_roster_test
+} // namespace ensemble_admission_roster_test

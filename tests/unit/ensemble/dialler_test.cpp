@@ -1,4 +1,4 @@
-// herring: tests of ensemble/dialler.hpp: comes in, comes again, stays out where it was refused, leaves; against doors and false ones.
+// herring: tests of ensemble/dialler.hpp: comes in, comes again, stays out where it was refused, leaves; against acceptors and false ones.
 // SPDX-License-Identifier: Apache-2.0
 #include "herring/ensemble/dialler.hpp"
 
@@ -248,7 +248,7 @@ TEST_CASE("dialler: a false frontend learns nothing that admits it, and is tried
     member m(dialler_options({there.address}));
     {
         ensembles::control_link met = there.accept();
-        CHECK(hear(met).kind == message::knock);
+        CHECK(hear(met).kind == message::apply);
         met.send(message::challenge, wire::challenge{{}, detail::random_nonce(), true}.write());
         CHECK(hear(met).kind == message::hello);
         ensembles::admit told;
@@ -262,7 +262,7 @@ TEST_CASE("dialler: a false frontend learns nothing that admits it, and is tried
     }
     {
         ensembles::control_link met = there.accept(); // claims that no secret is needed
-        CHECK(hear(met).kind == message::knock);
+        CHECK(hear(met).kind == message::apply);
         met.send(message::challenge, wire::challenge{{}, detail::random_nonce(), false}.write());
         heard_message const said = hear(met);
         std::span<std::byte const> const body(said.body);
@@ -279,13 +279,13 @@ TEST_CASE("dialler: a false frontend learns nothing that admits it, and is tried
     }
     for (int i = 0; i < 3; ++i) { // three refusals at once end nobody
         ensembles::control_link met = there.accept();
-        CHECK(hear(met).kind == message::knock);
+        CHECK(hear(met).kind == message::apply);
         met.send(message::refuse, ensembles::refuse{admission_refusal::member, "go away"}.write());
         CHECK(closes(met.socket()));
     }
     CHECK(says(m.sink.heard.next("disconnected").text, "unverified: go away"));
     ensembles::control_link met = there.accept();
-    CHECK(hear(met).kind == message::knock);
+    CHECK(hear(met).kind == message::apply);
     CHECK(m.sink.heard.empty());
     CHECK(::send(met.socket(), "HTTP/1.1 400", 12, 0) == 12);
     CHECK(closes(met.socket()));
@@ -297,7 +297,7 @@ TEST_CASE("dialler: a frontend that goes silent is left for another attempt") {
     ensembles::dialler_options own = dialler_options({there.address});
     member m(own);
     ensembles::control_link met = there.accept();
-    CHECK(hear(met).kind == message::knock);
+    CHECK(hear(met).kind == message::apply);
     wire::challenge const asked{{}, detail::random_nonce(), true};
     detail::byte_buffer const challenge = asked.write();
     met.send(message::challenge, challenge);
@@ -343,7 +343,7 @@ TEST_CASE("dialler: a frontend that goes silent is left for another attempt") {
     CHECK(std::string(word) == "ask");
     CHECK(says(m.sink.heard.next("disconnected").text, "no sign of life for 300 ms"));
     ensembles::control_link again = there.accept();
-    CHECK(hear(again).kind == message::knock);
+    CHECK(hear(again).kind == message::apply);
 }
 
 TEST_CASE("dialler: a slow frontend has handshake_time for an attempt") {

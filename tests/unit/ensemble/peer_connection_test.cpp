@@ -1,10 +1,10 @@
-// herring: tests of ensemble/acceptor_sockets.hpp: whom the door lets go first, and who has proved itself.
+// herring: tests of ensemble/acceptor_sockets.hpp: whom the acceptor lets go first, and who has proved itself.
 // SPDX-License-Identifier: Apache-2.0
 #include "herring/ensemble/acceptor_sockets.hpp"
 
 #include "doctest/doctest.h"
 
-namespace ensemble_guest_test {
+namespace ensemble_peer_connection_test {
 
 using herring::detail::ensembles::peer_connection;
 using stage = peer_connection::stage;
@@ -38,4 +38,4 @@ TEST_CASE("peer_connection: a new one is a stranger that nothing was promised") 
     CHECK(g.beat_at == herring::time_point::max());
 }
 
-} // namespace ensemble_guest_test
+} // namespace ensemble_peer_connection_test
