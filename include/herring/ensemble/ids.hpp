@@ -20,7 +20,8 @@ inline constexpr std::uint32_t early_places = 4;
 
 /// `oversubscribed` of a waiting policy. No process of an ensemble knows how many others its machine has. So
 /// each assumes that the process it waits for needs this very core: a yield costs less than a microsecond
-/// where the core is free, and a pause where it is not costs the other process its turn, 20 µs with `adaptive`.
+/// where the core is free, and a pause where it is not costs the other process its turn, 20 µs of it with
+/// `adaptive`.
 inline constexpr bool cores_are_shared = true;
 
 } // namespace HERRING_NAMESPACE::detail::ensembles
