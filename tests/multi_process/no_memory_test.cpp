@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Own program: it replaces every operator new.
 #include "gpu_model/host_runtime.hpp"
-#include "herring/control/rendezvous/event_thread.hpp"
 #include "herring/herring.hpp"
 #include "herring/join.hpp"
 #include "herring/launch.hpp"
+#include "herring/net/event_thread.hpp"
 #include "herring/transport/tcp.hpp"
 
 #include "doctest/doctest.h"

@@ -3,13 +3,13 @@
 #ifndef HERRING_CONTROL_MEMORY_CHECK_IMPL_HPP
 #define HERRING_CONTROL_MEMORY_CHECK_IMPL_HPP
 
+#include "herring/base/codec.hpp"
 #include "herring/base/config.hpp"
 #include "herring/base/error.hpp"
 #include "herring/base/fixed_array.hpp"
 #include "herring/control/control.hpp"
 #include "herring/control/gather_result.hpp"
 #include "herring/control/memory_check.hpp"
-#include "herring/control/wire/codec.hpp"
 #include "herring/control/world.hpp"
 #include "herring/machine/free_memory.hpp"
 

@@ -8,11 +8,11 @@
 #include "herring/control/control.hpp"
 #include "herring/control/data_sockets.hpp"
 #include "herring/control/rendezvous/connection.hpp"
-#include "herring/control/rendezvous/event_thread.hpp"
 #include "herring/control/wire/message_log.hpp"
 #include "herring/control/wire/messages.hpp"
 #include "herring/crypto/secret_key.hpp"
 #include "herring/crypto/sha256.hpp"
+#include "herring/net/event_thread.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -188,14 +188,7 @@ class connection_set {
     HERRING_SETUP void transmit(connection& to, message_kind type, std::uint64_t sequence,
                                 std::span<std::byte const> body, sha256_digest const& digest) {
         if (!to.open() || to.finish || to.broken) return;
-        if (to.seal) {
-            to.append_sealed(type, static_cast<std::uint32_t>(rank_), sequence, body);
-            return flush(to);
-        }
-        std::size_t const at = to.out.size();
-        append_message(to.out, type, static_cast<std::uint32_t>(rank_), sequence, body);
-        if (to.keys)
-            to.out.append(to.keys->next(std::span<std::byte const>(to.out).subspan(at, head_bytes), digest));
+        to.append(type, static_cast<std::uint32_t>(rank_), sequence, body, digest, protocol_version);
         flush(to);
     }
 

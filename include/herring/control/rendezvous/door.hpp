@@ -11,15 +11,16 @@
 #include "herring/control/rendezvous/endpoint.hpp"
 #include "herring/control/rendezvous/registration.hpp"
 #include "herring/control/rendezvous/settings.hpp"
-#include "herring/control/wire/handshake.hpp"
 #include "herring/control/wire/messages.hpp"
 #include "herring/crypto/random.hpp"
 #include "herring/crypto/secret.hpp"
 #include "herring/crypto/secret_key.hpp"
 #include "herring/machine/address.hpp"
-#include "herring/machine/forks.hpp"
+#include "herring/machine/descriptor.hpp"
 #include "herring/machine/identity.hpp"
 #include "herring/model/topology.hpp"
+#include "herring/net/handshake.hpp"
+#include "herring/net/sockets.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -104,22 +105,18 @@ class door : public control_endpoint<coordinator> {
     template <class Read> HERRING_SETUP void accept(int listener, Read const& read) {
         for (int i = 0; i < 16; ++i) {
             endpoint from;
-            from.size = sizeof from.raw;
-            int const socket =
-                forks::own(::accept4(listener, from.get(), &from.size, SOCK_NONBLOCK | SOCK_CLOEXEC));
-            if (socket < 0) {
-                if (errno == EINTR || errno == ECONNABORTED) continue;
-                if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
-                    last_trouble_ = text({"accept: ", std::strerror(errno)});
-                    if (!drop_oldest(read)) pause();
-                }
+            descriptor next = accept_next(listener, from);
+            if (next.get() < 0) {
+                if (!out_of_sockets(errno)) return;
+                last_trouble_ = text({"accept: ", std::strerror(errno)});
+                if (!drop_oldest(read)) pause();
                 return;
             }
             int pending = 0;
             for (connection const& c : connections_.all()) pending += c.pending();
             if (pending >= pending_limit) drop_oldest(read);
-            connection& c = connections_.open(socket, from.text(), EPOLLIN);
-            tune(socket, settings_.times.detector.peer_timeout);
+            tune(next.get(), settings_.times.detector.peer_timeout);
+            connection& c = connections_.open(next.release(), from.text(), EPOLLIN);
             read(c); // it has often knocked already
         }
     }
@@ -210,21 +207,15 @@ class door : public control_endpoint<coordinator> {
         connections_.send(to, message_kind::challenge, 0, to.challenge);
     }
 
-    /// The handshake of who has proved that it has one of this rank's secrets.
+    /// Returns the handshake of a rank that has proved to have one of this rank's secrets.
     HERRING_SETUP std::optional<handshake> proven_by(connection const& from, hello const& said,
                                                      std::span<std::byte const> words, proof const& shown) {
         if (!settings_.secret) return {};
         bool const sealed = said.seals && settings_.seals != nullptr;
         secret_key shared;
         if (sealed && !from.exchange.agree(said.nonce, shared)) return {};
-        auto const& [proves, also, warning] = *settings_.secret;
-        for (secret const* const of : {&proves, also ? &*also : nullptr}) {
-            if (of == nullptr) continue;
-            std::optional<handshake> with(std::in_place, of->key(salt_), from.challenge, words,
-                                          sealed ? &shared : nullptr);
-            if (equal_in_constant_time(with->proof_of_rank(), shown)) return with;
-        }
-        return {};
+        return wire::proven_by(rank_names, *settings_.secret, salt_, from.challenge, words, shown,
+                               sealed ? &shared : nullptr);
     }
 
     /// Proves that rank 0 has the secret too, and hands over the world's key. From here on messages have tags, or are sealed.
@@ -238,8 +229,9 @@ class door : public control_endpoint<coordinator> {
         admit(to, told, proven);
     }
     HERRING_SETUP void admit(connection& to, wire::admit& told, std::optional<handshake> const& proven) {
-        if (proven) told.proof = proven->proof_of_rank_0(told.wrapped);
+        if (proven) told.proof = proven->proof_of_acceptor(told.wrapped);
         connections_.send(to, message_kind::admit, 0, told.write());
+        to.exchange = {};
         if (proven) to.protect(*proven, true, settings_.seals);
     }
 
@@ -265,9 +257,9 @@ class door : public control_endpoint<coordinator> {
             secret_key shared;
             bool const sealed = settings_.seals != nullptr;
             if (sealed && !from.exchange.agree(said.nonce, shared)) return on_unidentified(from);
-            proven.emplace(connections_.with(*place).resumption_key, from.challenge, words,
+            proven.emplace(rank_names, connections_.with(*place).resumption_key, from.challenge, words,
                            sealed ? &shared : nullptr);
-            if (!equal_in_constant_time(proven->proof_of_rank(), shown)) return on_unidentified(from);
+            if (!equal_in_constant_time(proven->proof_of_dialer(), shown)) return on_unidentified(from);
         }
         for (connection& other : connections_.all()) { // one candidate a rank: the newest
             if (!other.open() || other.rank != place->rank || &other == place) continue;
@@ -302,7 +294,7 @@ class door : public control_endpoint<coordinator> {
                               std::optional<handshake> const& proven = {}) {
         std::uint64_t const again = why.again ? 1 : 0;
         byte_buffer body = write_failure(registration_.count_refusal(rank, c.from, why));
-        if (proven) body.append(proven->proof_of_refusal(again, body));
+        if (proven) body.append(proven->proof_of_refusal(refusal_front(again), body));
         connections_.send(c, message_kind::refuse, again, body);
         if (!c.open()) return;
         c.refused = true;

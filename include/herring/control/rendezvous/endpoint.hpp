@@ -8,7 +8,6 @@
 #include "herring/control/control.hpp"
 #include "herring/control/data_sockets.hpp"
 #include "herring/control/failure/deadlock.hpp"
-#include "herring/control/failure/stall_detector.hpp"
 #include "herring/control/failure/wait_graph.hpp"
 #include "herring/control/queue_estimate.hpp"
 #include "herring/control/rendezvous/connection.hpp"
@@ -18,6 +17,7 @@
 #include "herring/control/silence_bound.hpp"
 #include "herring/control/world_state.hpp"
 #include "herring/machine/monitor.hpp"
+#include "herring/net/life_signs.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -237,11 +237,7 @@ template <class Role> class control_endpoint : public endpoint_base {
                 next = std::min(next, c.until);
         }
         if (stage_ == stage::joined && !failed() && !leaving_) next = std::min(next, heartbeat(now));
-        next = std::min(next, role().run_due(now));
-        if (next == time_point::max()) return -1;
-        auto const ms =
-            std::chrono::duration_cast<std::chrono::milliseconds>(next - clock::now()).count() + 1;
-        return static_cast<int>(std::clamp<long long>(ms, 0, 60'000));
+        return poll_timeout(std::min(next, role().run_due(now)));
     }
 
     /// Sends a sign of life, and looks whose is overdue. Returns when to do so again.
@@ -333,13 +329,13 @@ template <class Role> class control_endpoint : public endpoint_base {
             bool const candidate = connections_.is_candidate(c);
             parsed_message const next = c.parse(
                 begin, {at(settings_.size), settings_.rank != 0, stage_ == stage::joined && !candidate});
-            if (!next.wrong.empty()) {
+            if (next.is == parsed_message::state::incomplete) break;
+            if (next.is != parsed_message::state::whole) {
                 // Before the welcome, what answers at rank 0's address need not be rank 0, nor a rank what said hello.
                 bool const unknown = c.rank < 0 || candidate || stage_ == stage::joining;
-                unknown ? role().on_unidentified(c) : protocol_error(c, next.wrong);
+                unknown ? role().on_unidentified(c) : protocol_error(c, words_for(next));
                 return;
             }
-            if (!next.whole) break;
             begin += next.bytes;
             if (is_numbered(next.front.type) && stage_ == stage::joined && c.rank >= 0 && !candidate &&
                 !connections_.with(c).log.take(++c.came))

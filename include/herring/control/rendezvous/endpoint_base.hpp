@@ -11,7 +11,6 @@
 #include "herring/control/failure/wait_graph.hpp"
 #include "herring/control/rendezvous/connection.hpp"
 #include "herring/control/rendezvous/connection_set.hpp"
-#include "herring/control/rendezvous/event_thread.hpp"
 #include "herring/control/rendezvous/settings.hpp"
 #include "herring/control/wire/messages.hpp"
 #include "herring/control/world_state.hpp"
@@ -21,6 +20,7 @@
 #include "herring/machine/monitor.hpp"
 #include "herring/model/role.hpp"
 #include "herring/model/topology.hpp"
+#include "herring/net/event_thread.hpp"
 
 #include <algorithm>
 #include <atomic>

@@ -10,13 +10,14 @@
 #include "herring/control/rendezvous/connection.hpp"
 #include "herring/control/rendezvous/endpoint.hpp"
 #include "herring/control/rendezvous/join_diagnosis.hpp"
-#include "herring/control/rendezvous/rank_handshake.hpp"
 #include "herring/control/rendezvous/redial_schedule.hpp"
 #include "herring/control/rendezvous/settings.hpp"
 #include "herring/control/wire/messages.hpp"
 #include "herring/crypto/secret_key.hpp"
 #include "herring/machine/address.hpp"
-#include "herring/machine/forks.hpp"
+#include "herring/machine/descriptor.hpp"
+#include "herring/net/handshake.hpp"
+#include "herring/net/sockets.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -33,8 +34,6 @@
 #include <utility>
 
 #include <sys/epoll.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 namespace HERRING_NAMESPACE::detail::rendezvous {
 
@@ -92,18 +91,13 @@ class link_to_rank_0 : public control_endpoint<participant> {
 
     /// nullptr: it is refused at once.
     HERRING_SETUP connection* connect(endpoint const& to, clock::duration most) {
-        int const socket = forks::own(::socket(to.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-        int rc = socket < 0 ? -1 : 0;
-        if (rc == 0) {
-            tune(socket, settings_.times.detector.peer_timeout);
-            rc = ::connect(socket, to.get(), to.size);
-        }
-        if (rc != 0 && errno != EINPROGRESS) {
+        descriptor made = stream_socket(to.family());
+        if (made.get() >= 0) tune(made.get(), settings_.times.detector.peer_timeout);
+        if (!begin_connect(made.get(), to)) {
             last_trouble_ = text({to.text(), ": ", std::strerror(errno)});
-            if (socket >= 0) ::close(socket);
             return nullptr;
         }
-        connection& c = connections_.open(socket, to.text(), EPOLLOUT);
+        connection& c = connections_.open(made.release(), to.text(), EPOLLOUT);
         c.connecting = true;
         c.until = clock::now() + most;
         return &c;
@@ -129,16 +123,11 @@ class link_to_rank_0 : public control_endpoint<participant> {
     }
 
     HERRING_SETUP void on_connected(connection& c) {
-        int why = 0;
-        socklen_t size = sizeof why;
-        ::getsockopt(c.socket, SOL_SOCKET, SO_ERROR, &why, &size);
-        endpoint const here = local_end(c.socket);
-        // A socket that connects to its own port on loopback meets itself when nobody listens there.
-        if (why == 0 && here.text() == c.from) why = ECONNREFUSED;
-        if (why != 0) return give_up_on(c, {c.from, ": ", std::strerror(why)});
+        if (int const why = connect_error(c.socket); why != 0)
+            return give_up_on(c, {c.from, ": ", std::strerror(why)});
         c.connecting = false;
         c.until = stage_ == stage::joined ? clock::now() + redial_.answer_time() : time_point::max();
-        if (stage_ == stage::joining) local_address_ = here.address();
+        if (stage_ == stage::joining) local_address_ = local_end(c.socket).address();
         thread_.rewatch(c.socket, connections_.key_of(c), EPOLLIN);
         greeted_ = true;
         connections_.send(c, message_kind::knock, 0, {});
@@ -239,7 +228,7 @@ class link_to_rank_0 : public control_endpoint<participant> {
         wire::admit told;
         if (!told.read(body) || to.challenge.empty() || !connections_.with_rank(0).log.has_all() ||
             settings_.secret.has_value() != handshake_.begun() ||
-            (handshake_.begun() && !handshake_.proves(told)))
+            (handshake_.begun() && !handshake_.proves(told.proof, told.wrapped)))
             return drop(to);
         if (handshake_.begun()) to.protect(handshake_.keys(), false, settings_.seals);
         handshake_.reset();
@@ -336,7 +325,7 @@ class link_to_rank_0 : public control_endpoint<participant> {
             return protocol_error(from, "an admission that cannot be read");
         if (asked.seals != (settings_.seals != nullptr))
             return protocol_error(from, "an admission, though only one of both seals control connections");
-        if (settings_.secret && !handshake_.proves(told)) {
+        if (settings_.secret && !handshake_.proves(told.proof, told.wrapped)) {
             diagnosis_.unproven();
             return give_up_on(from, {from.from, " did not prove that it has the secret"});
         }
@@ -355,7 +344,7 @@ class link_to_rank_0 : public control_endpoint<participant> {
         constexpr std::size_t any =
             std::numeric_limits<int>::max(); // this rank's number may be what is wrong
         std::span<std::byte const> words = body;
-        bool const proven = handshake_.proves_refusal(h.sequence, body, words);
+        bool const proven = handshake_.proves_refusal(refusal_front(h.sequence), body, words);
         bool const verified = proven || from.rank >= 0 || !settings_.secret;
         failure said;
         if (!read_failure(words, any, said))
@@ -394,8 +383,8 @@ class link_to_rank_0 : public control_endpoint<participant> {
     time_point retry_at_{};
     std::chrono::milliseconds backoff_{10};
     std::size_t next_address_ = 0;
-    rank_handshake handshake_;        // from the hello, or the resume, to the admission
-    connection* candidate_ = nullptr; // that is being made
+    dialer_handshake handshake_{rank_names}; // from the hello, or the resume, to the admission
+    connection* candidate_ = nullptr;        // that is being made
     redial_schedule redial_;
 };
 

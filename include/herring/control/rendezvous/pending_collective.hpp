@@ -3,11 +3,11 @@
 #ifndef HERRING_CONTROL_RENDEZVOUS_PENDING_COLLECTIVE_HPP
 #define HERRING_CONTROL_RENDEZVOUS_PENDING_COLLECTIVE_HPP
 
+#include "herring/base/codec.hpp"
 #include "herring/base/config.hpp"
 #include "herring/base/fixed_array.hpp"
 #include "herring/control/gather_result.hpp"
-#include "herring/control/wire/codec.hpp"
-#include "herring/control/wire/frame.hpp"
+#include "herring/control/wire/message_kind.hpp"
 
 #include <cstddef>
 #include <cstdint>

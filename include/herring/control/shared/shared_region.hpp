@@ -8,7 +8,6 @@
 #include "herring/base/fixed_array.hpp"
 #include "herring/control/control.hpp"
 #include "herring/control/failure/departure.hpp"
-#include "herring/control/failure/stall_detector.hpp"
 #include "herring/control/failure/wait_graph.hpp"
 #include "herring/control/gather_result.hpp"
 #include "herring/control/shared/shared_failures.hpp"
@@ -16,6 +15,7 @@
 #include "herring/machine/cpu_pause.hpp"
 #include "herring/machine/identity.hpp"
 #include "herring/model/failure_detector_options.hpp"
+#include "herring/net/life_signs.hpp"
 
 #include <algorithm>
 #include <atomic>

@@ -5,7 +5,7 @@
 
 #include "herring/base/byte_buffer.hpp"
 #include "herring/base/config.hpp"
-#include "herring/control/wire/frame.hpp"
+#include "herring/control/wire/message_kind.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -4,18 +4,20 @@
 #define HERRING_CONTROL_WIRE_MESSAGES_HPP
 
 #include "herring/base/byte_buffer.hpp"
+#include "herring/base/codec.hpp"
 #include "herring/base/config.hpp"
 #include "herring/base/error.hpp"
 #include "herring/base/fixed_array.hpp"
+#include "herring/base/little_endian.hpp"
 #include "herring/control/failure/deadlock.hpp"
 #include "herring/control/failure/wait_graph.hpp"
-#include "herring/control/wire/codec.hpp"
-#include "herring/control/wire/limits.hpp"
+#include "herring/control/wire/message_kind.hpp"
 #include "herring/control/world_times.hpp"
 #include "herring/crypto/secret_key.hpp"
 #include "herring/machine/time.hpp"
 #include "herring/model/role.hpp"
 #include "herring/model/topology.hpp"
+#include "herring/net/handshake.hpp"
 
 #include <algorithm>
 #include <array>
@@ -30,10 +32,15 @@
 
 namespace HERRING_NAMESPACE::detail::wire {
 
-inline constexpr std::size_t salt_bytes = 16, nonce_bytes = 32, proof_bytes = 32;
-using salt = std::array<std::byte, salt_bytes>;
-using nonce = std::array<std::byte, nonce_bytes>;
-using proof = std::array<std::byte, proof_bytes>; // zero where there is no secret
+/// The names by which ranks and rank 0 prove themselves.
+inline constexpr handshake_names rank_names{"herring control 5", "rank", "rank 0"};
+
+/// The sequence number of a refusal, as its proof covers it.
+HERRING_SETUP inline std::array<std::byte, 8> refusal_front(std::uint64_t sequence) noexcept {
+    std::array<std::byte, 8> bytes{};
+    put(bytes.data(), sequence);
+    return bytes;
+}
 
 /// In the body of `deadline_passed`: how long a rank has waited.
 HERRING_SETUP inline byte_buffer write_wait(std::chrono::milliseconds waited) {
@@ -184,39 +191,6 @@ struct welcome {
     }
 };
 
-/// Whether an end has a secret, and whether it seals: bits 0 and 1. Nobody seals without a secret.
-constexpr std::uint8_t write_flags(bool has_secret, bool seals) noexcept {
-    return static_cast<std::uint8_t>((has_secret ? 1 : 0) | (seals ? 2 : 0));
-}
-constexpr bool read_flags(std::uint8_t flags, bool& has_secret, bool& seals) noexcept {
-    has_secret = (flags & 1) != 0;
-    seals = (flags & 2) != 0;
-    return flags == 0 || flags == 1 || flags == 3;
-}
-
-/// Rank 0's reply to a knock.
-struct challenge {
-    wire::salt salt{};   // of this world
-    wire::nonce nonce{}; // of this connection
-    bool has_secret = false;
-    bool seals = false; // `nonce` is a public key then, and there is a secret
-
-    HERRING_SETUP byte_buffer write() const {
-        byte_buffer out;
-        out.append(salt);
-        out.append(nonce);
-        append<std::uint8_t>(out, write_flags(has_secret, seals));
-        return out;
-    }
-    HERRING_SETUP bool read(std::span<std::byte const> from) noexcept {
-        reader in{from};
-        in.bytes(salt);
-        in.bytes(nonce);
-        bool const sound = read_flags(in.number<std::uint8_t>(), has_secret, seals);
-        return in.done() && sound;
-    }
-};
-
 /// A rank's reply to the challenge. On the wire a proof follows it.
 struct hello {
     wire::nonce nonce{}; // of this connection
@@ -316,16 +290,6 @@ struct resume {
         return in.done();
     }
 };
-
-/// The bytes before a proof at the end of a body, and that proof. False: there is no room for one.
-HERRING_SETUP inline bool split_proof(std::span<std::byte const> body, std::span<std::byte const>& before,
-                                      wire::proof& at_end) noexcept {
-    if (body.size() < proof_bytes) return false;
-    before = body.first(body.size() - proof_bytes);
-    reader in{body.last(proof_bytes)};
-    in.bytes(at_end);
-    return in.ok;
-}
 
 HERRING_SETUP inline byte_buffer write_failure(failure const& why) {
     std::string_view const operation(why.operation), text(why.text);

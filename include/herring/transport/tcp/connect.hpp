@@ -12,8 +12,8 @@
 #include "herring/crypto/sha256.hpp"
 #include "herring/machine/address.hpp"
 #include "herring/machine/descriptor.hpp"
-#include "herring/machine/forks.hpp"
 #include "herring/machine/name_lookup.hpp"
+#include "herring/net/sockets.hpp"
 #include "herring/transport/tcp/frame.hpp"
 
 #include <algorithm>
@@ -27,7 +27,6 @@
 #include <string>
 #include <string_view>
 #include <sys/socket.h>
-#include <unistd.h>
 #include <utility>
 
 namespace HERRING_NAMESPACE::detail {
@@ -177,13 +176,11 @@ class tcp_connector {
 
     HERRING_SETUP void accept() {
         for (bool first = true;; first = false) {
-            descriptor next(
-                forks::own(::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC)));
+            endpoint from;
+            descriptor next = accept_next(listener_.get(), from);
             if (next.get() < 0) {
-                // The kernel looks for a descriptor before it looks for a connection: only the first was announced by poll.
-                if (!first) return;
-                if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
-                    out_of_descriptors();
+                // The kernel looks for a descriptor before it looks for a connection: poll has announced only the first.
+                if (first && out_of_sockets(errno)) out_of_descriptors();
                 return;
             }
             if (unidentified_count_ == most_pending) drop_oldest();
@@ -303,14 +300,12 @@ class tcp_connector {
     HERRING_SETUP void dial(attempt& l) {
         l.greeted = false;
         l.got = 0;
-        l.socket =
-            descriptor(forks::own(::socket(l.there.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)));
+        l.socket = stream_socket(l.there.family());
         if (l.socket.get() < 0) {
             retry(l, errno);
             return out_of_descriptors();
         }
-        if (::connect(l.socket.get(), l.there.get(), l.there.size) != 0 && errno != EINPROGRESS)
-            retry(l, errno);
+        if (!begin_connect(l.socket.get(), l.there)) retry(l, errno);
     }
 
     HERRING_SETUP frame_buffer own_hello(int lane) const {
@@ -330,10 +325,7 @@ class tcp_connector {
 
     // The connection is established, or has failed.
     HERRING_SETUP void send_first(attempt& l) {
-        int why = 0;
-        socklen_t size = sizeof why;
-        ::getsockopt(l.socket.get(), SOL_SOCKET, SO_ERROR, &why, &size);
-        if (why != 0) return retry(l, why);
+        if (int const why = connect_error(l.socket.get()); why != 0) return retry(l, why);
         l.hello = own_hello(l.lane);
         if (!send_whole(l.socket.get(), l.hello)) return retry(l, errno);
         l.greeted = true;

@@ -1,23 +1,119 @@
-// herring: seals control messages of one connection, and opens them: each once, in their order. Pure.
+// herring: the frame of a control message: its head, and the tag or the seal that proves where it comes from. Pure.
 // SPDX-License-Identifier: Apache-2.0
-#ifndef HERRING_CONTROL_WIRE_FRAME_SEAL_HPP
-#define HERRING_CONTROL_WIRE_FRAME_SEAL_HPP
+#ifndef HERRING_NET_FRAME_HPP
+#define HERRING_NET_FRAME_HPP
 
 #include "herring/base/byte_buffer.hpp"
+#include "herring/base/codec.hpp"
 #include "herring/base/config.hpp"
+#include "herring/base/crc32c.hpp"
 #include "herring/base/little_endian.hpp"
-#include "herring/control/wire/frame.hpp"
 #include "herring/crypto/hkdf.hpp"
+#include "herring/crypto/hmac.hpp"
 #include "herring/crypto/seal_provider.hpp"
 #include "herring/crypto/secret_key.hpp"
+#include "herring/crypto/sha256.hpp"
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 #include <utility>
 
 namespace HERRING_NAMESPACE::detail::wire {
+
+inline constexpr std::uint32_t magic = 0x52524548u; // "HERR"
+inline constexpr std::size_t head_bytes = 32;
+
+/// Each protocol has its own enumerators: worlds in control/wire/message_kind.hpp.
+enum class message_kind : std::uint16_t;
+
+/// The fixed front of every message.
+// Layout: magic 0, version 4, type 6, rank 8, length 12, sequence 16, CRC of the body 24, CRC of bytes 0 to 27 28.
+// Magic, version and both CRCs keep their places in every later version, so that versions can refuse each other.
+struct head {
+    std::uint16_t version = 0; ///< of the protocol
+    message_kind type{};
+    std::uint32_t rank = 0;   ///< of the sender
+    std::uint32_t length = 0; ///< of the body, in bytes
+    std::uint64_t sequence = 0;
+    std::uint32_t body_crc = 0;
+
+    /// False: the bytes are no control message.
+    HERRING_SETUP bool read(std::span<std::byte const> from) noexcept {
+        if (from.size() < head_bytes) return false;
+        reader in{from.first(head_bytes)};
+        if (in.number<std::uint32_t>() != magic) return false;
+        version = in.number<std::uint16_t>();
+        type = static_cast<message_kind>(in.number<std::uint16_t>());
+        rank = in.number<std::uint32_t>();
+        length = in.number<std::uint32_t>();
+        sequence = in.number<std::uint64_t>();
+        body_crc = in.number<std::uint32_t>();
+        return in.number<std::uint32_t>() == crc32c(from.first(head_bytes - 4));
+    }
+};
+
+/// Appends the head of a message with this body.
+HERRING_SETUP inline void append_head(byte_buffer& to, message_kind type, std::uint32_t rank,
+                                      std::uint64_t sequence, std::span<std::byte const> body,
+                                      std::uint16_t version) {
+    std::size_t const at = to.size();
+    append<std::uint32_t>(to, magic);
+    append<std::uint16_t>(to, version);
+    append<std::uint16_t>(to, static_cast<std::uint16_t>(type));
+    append<std::uint32_t>(to, rank);
+    append<std::uint32_t>(to, body.size());
+    append<std::uint64_t>(to, sequence);
+    append<std::uint32_t>(to, crc32c(body));
+    append<std::uint32_t>(to, crc32c(std::span<std::byte const>(to).subspan(at, head_bytes - 4)));
+}
+
+/// Appends a whole message.
+HERRING_SETUP inline void append_message(byte_buffer& to, message_kind type, std::uint32_t rank,
+                                         std::uint64_t sequence, std::span<std::byte const> body,
+                                         std::uint16_t version) {
+    append_head(to, type, rank, sequence, body, version);
+    to.append(body);
+}
+
+inline constexpr std::size_t tag_bytes = 16;
+using message_tag = std::array<std::byte, tag_bytes>;
+
+/// The two keys of a connection whose messages have tags, one a direction, each with the number of its messages.
+///
+/// The tag of a message that was changed, left out, repeated, or sent back to where it came from is wrong.
+/// Cost:    one SHA-256 of the body, which is the same for all receivers, and one HMAC of 72 bytes.
+class message_keys {
+  public:
+    message_keys(secret_key const& out, secret_key const& in) noexcept : out_(out.bytes()), in_(in.bytes()) {}
+
+    /// Returns the tag of the next message that is sent, from its head and the digest of its body.
+    HERRING_SETUP message_tag next(std::span<std::byte const> head, sha256_digest const& body) noexcept {
+        return tag_of(out_, sent_++, head, body);
+    }
+    /// True if the next message that came in has the right tag.
+    HERRING_SETUP bool accepts(std::span<std::byte const> head, std::span<std::byte const> body,
+                               std::span<std::byte const> tag) noexcept {
+        return equal_in_constant_time(tag_of(in_, received_++, head, sha256().update(body).finish()), tag);
+    }
+
+  private:
+    HERRING_SETUP static message_tag tag_of(hmac_sha256& with, std::uint64_t number,
+                                            std::span<std::byte const> head,
+                                            sha256_digest const& body) noexcept {
+        std::array<std::byte, 8> count{};
+        put(count.data(), number);
+        sha256_digest const all = with.update(count).update(head).update(body).finish();
+        message_tag tag{};
+        std::memcpy(tag.data(), all.data(), tag.size());
+        return tag;
+    }
+
+    hmac_sha256 out_, in_;
+    std::uint64_t sent_ = 0, received_ = 0;
+};
 
 inline constexpr std::size_t sealed_head_bytes = head_bytes + seal_tag_bytes;
 /// Of the body of a message whose head says that it has so many.
@@ -82,9 +178,9 @@ class frame_seal {
 
     /// Appends a whole message, as `append_message` does. False: the library failed; what lies behind `to` must not be sent.
     HERRING_SETUP bool append(byte_buffer& to, message_kind type, std::uint32_t rank, std::uint64_t sequence,
-                              std::span<std::byte const> body) {
+                              std::span<std::byte const> body, std::uint16_t version) {
         std::size_t const at = to.size();
-        append_head(to, type, rank, sequence, body);
+        append_head(to, type, rank, sequence, body, version);
         return append_tag(to, at) && (body.empty() || append_body(to, body));
     }
 
@@ -120,4 +216,4 @@ class frame_seal {
 
 } // namespace HERRING_NAMESPACE::detail::wire
 
-#endif // HERRING_CONTROL_WIRE_FRAME_SEAL_HPP
+#endif // HERRING_NET_FRAME_HPP
