@@ -4,7 +4,6 @@
 #define HERRING_ENGINE_DRIVER_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/control/failure/departure.hpp"
 #include "herring/control/failure/wait_graph.hpp"
 #include "herring/control/world_state.hpp"
 #include "herring/engine/engine.hpp"

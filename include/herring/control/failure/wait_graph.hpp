@@ -133,6 +133,14 @@ HERRING_SETUP inline failure describe(failure const& why, root_cause const& foun
     return failure::make(why.what, why.reporter, found.rank, why.operation, text);
 }
 
+/// `rank` has left, and `reporter` waits for it in `operation`. `how`: for the text.
+HERRING_SETUP inline failure departure(int reporter, int rank, std::string_view operation,
+                                       std::string_view how) noexcept {
+    return failure::make(
+        errc::peer_lost, reporter, rank, operation,
+        {"it left (", how, ") while others still wait for it; let every rank make the same calls"});
+}
+
 } // namespace HERRING_NAMESPACE::detail
 
 #endif // HERRING_CONTROL_FAILURE_WAIT_GRAPH_HPP

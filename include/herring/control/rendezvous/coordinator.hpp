@@ -7,15 +7,14 @@
 #include "herring/base/error.hpp"
 #include "herring/base/fixed_array.hpp"
 #include "herring/control/control.hpp"
-#include "herring/control/data_sockets.hpp"
 #include "herring/control/failure/deadlock.hpp"
-#include "herring/control/failure/departure.hpp"
 #include "herring/control/failure/probe_round.hpp"
 #include "herring/control/failure/wait_graph.hpp"
+#include "herring/control/rendezvous/acceptor.hpp"
 #include "herring/control/rendezvous/connection.hpp"
-#include "herring/control/rendezvous/door.hpp"
 #include "herring/control/rendezvous/pending_collective.hpp"
 #include "herring/control/rendezvous/settings.hpp"
+#include "herring/control/survival/data_sockets.hpp"
 #include "herring/control/wire/messages.hpp"
 
 #include <algorithm>
@@ -29,9 +28,10 @@
 namespace HERRING_NAMESPACE::detail::rendezvous {
 
 /// Rank 0. Every other rank is connected to it.
-class coordinator final : public door {
+class coordinator final : public acceptor {
   public:
-    HERRING_SETUP explicit coordinator(settings&& from) : door(std::move(from)), pending_(settings_.size) {}
+    HERRING_SETUP explicit coordinator(settings&& from)
+        : acceptor(std::move(from)), pending_(settings_.size) {}
     ~coordinator() { stop(); }
 
   private:

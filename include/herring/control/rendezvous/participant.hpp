@@ -6,7 +6,6 @@
 #include "herring/base/config.hpp"
 #include "herring/base/error.hpp"
 #include "herring/control/control.hpp"
-#include "herring/control/failure/departure.hpp"
 #include "herring/control/failure/wait_graph.hpp"
 #include "herring/control/rendezvous/connection.hpp"
 #include "herring/control/rendezvous/link_to_rank_0.hpp"

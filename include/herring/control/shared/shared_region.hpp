@@ -7,7 +7,6 @@
 #include "herring/base/error.hpp"
 #include "herring/base/fixed_array.hpp"
 #include "herring/control/control.hpp"
-#include "herring/control/failure/departure.hpp"
 #include "herring/control/failure/wait_graph.hpp"
 #include "herring/control/gather_result.hpp"
 #include "herring/control/shared/shared_failures.hpp"

@@ -1,7 +1,7 @@
 // herring: the numbered messages between two ends, which outlive the connection that carries them: kept, acknowledged, repeated. Pure.
 // SPDX-License-Identifier: Apache-2.0
-#ifndef HERRING_CONTROL_WIRE_MESSAGE_LOG_HPP
-#define HERRING_CONTROL_WIRE_MESSAGE_LOG_HPP
+#ifndef HERRING_CONTROL_SURVIVAL_MESSAGE_LOG_HPP
+#define HERRING_CONTROL_SURVIVAL_MESSAGE_LOG_HPP
 
 #include "herring/base/byte_buffer.hpp"
 #include "herring/base/config.hpp"
@@ -97,4 +97,4 @@ class message_log {
 
 } // namespace HERRING_NAMESPACE::detail::wire
 
-#endif // HERRING_CONTROL_WIRE_MESSAGE_LOG_HPP
+#endif // HERRING_CONTROL_SURVIVAL_MESSAGE_LOG_HPP

@@ -1,7 +1,7 @@
 // herring: the sockets by which a rank exchanges data: from what the kernel counts there follows who lives, and which link is slow.
 // SPDX-License-Identifier: Apache-2.0
-#ifndef HERRING_CONTROL_DATA_SOCKETS_HPP
-#define HERRING_CONTROL_DATA_SOCKETS_HPP
+#ifndef HERRING_CONTROL_SURVIVAL_DATA_SOCKETS_HPP
+#define HERRING_CONTROL_SURVIVAL_DATA_SOCKETS_HPP
 
 #include "herring/base/config.hpp"
 #include "herring/machine/monitor.hpp"
@@ -135,7 +135,7 @@ class data_socket {
 } // namespace HERRING_NAMESPACE::detail
 
 #ifndef HERRING_SEPARATE
-#include "herring/control/data_sockets_impl.hpp"
+#include "herring/control/survival/data_sockets_impl.hpp"
 #endif
 
-#endif // HERRING_CONTROL_DATA_SOCKETS_HPP
+#endif // HERRING_CONTROL_SURVIVAL_DATA_SOCKETS_HPP

@@ -1,7 +1,7 @@
-// herring: rank 0's door: who connects is challenged, and admitted as a rank or refused; a rank may come again.
+// herring: rank 0's acceptor: who connects is challenged, and admitted as a rank or refused; a rank may come again.
 // SPDX-License-Identifier: Apache-2.0
-#ifndef HERRING_CONTROL_RENDEZVOUS_DOOR_HPP
-#define HERRING_CONTROL_RENDEZVOUS_DOOR_HPP
+#ifndef HERRING_CONTROL_RENDEZVOUS_ACCEPTOR_HPP
+#define HERRING_CONTROL_RENDEZVOUS_ACCEPTOR_HPP
 
 #include "herring/base/config.hpp"
 #include "herring/base/error.hpp"
@@ -49,11 +49,11 @@ class coordinator;
 /// takes the place of the one that it has.
 ///
 /// Threads:  as `endpoint_base`.
-class door : public control_endpoint<coordinator> {
+class acceptor : public control_endpoint<coordinator> {
   protected:
-    HERRING_SETUP explicit door(settings&& from)
+    HERRING_SETUP explicit acceptor(settings&& from)
         : control_endpoint(std::move(from)), registration_(own_hello()) {}
-    ~door() = default;
+    ~acceptor() = default;
 
     HERRING_SETUP void on_start() {
         local_address_ = local_end(settings_.listeners.at(0)).address();
@@ -343,4 +343,4 @@ class door : public control_endpoint<coordinator> {
 
 } // namespace HERRING_NAMESPACE::detail::rendezvous
 
-#endif // HERRING_CONTROL_RENDEZVOUS_DOOR_HPP
+#endif // HERRING_CONTROL_RENDEZVOUS_ACCEPTOR_HPP

@@ -1,10 +1,10 @@
 // herring: data connections of a rank, their reports, and the bound of what they have in flight: the functions.
 // SPDX-License-Identifier: Apache-2.0
-#ifndef HERRING_CONTROL_DATA_SOCKETS_IMPL_HPP
-#define HERRING_CONTROL_DATA_SOCKETS_IMPL_HPP
+#ifndef HERRING_CONTROL_SURVIVAL_DATA_SOCKETS_IMPL_HPP
+#define HERRING_CONTROL_SURVIVAL_DATA_SOCKETS_IMPL_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/control/data_sockets.hpp"
+#include "herring/control/survival/data_sockets.hpp"
 #include "herring/machine/monitor.hpp"
 
 #include <algorithm>
@@ -163,4 +163,4 @@ HERRING_SEPARABLE void data_socket::keep() noexcept {
 
 } // namespace HERRING_NAMESPACE::detail
 
-#endif // HERRING_CONTROL_DATA_SOCKETS_IMPL_HPP
+#endif // HERRING_CONTROL_SURVIVAL_DATA_SOCKETS_IMPL_HPP

@@ -1,7 +1,7 @@
 // herring: when a rank whose control connection is silent makes another one, and how long that may take. Pure.
 // SPDX-License-Identifier: Apache-2.0
-#ifndef HERRING_CONTROL_RENDEZVOUS_REDIAL_SCHEDULE_HPP
-#define HERRING_CONTROL_RENDEZVOUS_REDIAL_SCHEDULE_HPP
+#ifndef HERRING_CONTROL_SURVIVAL_REDIAL_SCHEDULE_HPP
+#define HERRING_CONTROL_SURVIVAL_REDIAL_SCHEDULE_HPP
 
 #include "herring/base/config.hpp"
 #include "herring/control/world_times.hpp"
@@ -68,4 +68,4 @@ class redial_schedule {
 
 } // namespace HERRING_NAMESPACE::detail::rendezvous
 
-#endif // HERRING_CONTROL_RENDEZVOUS_REDIAL_SCHEDULE_HPP
+#endif // HERRING_CONTROL_SURVIVAL_REDIAL_SCHEDULE_HPP
