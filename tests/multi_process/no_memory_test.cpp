@@ -128,14 +128,14 @@ TEST_CASE("no memory: address space for a control thread" *
     pid_t const child = ::fork();
     if (child == 0) {
         // Threads that ended before may have left a stack that is used again: one of so many has none.
-        static detail::rendezvous::event_thread threads[64];
-        for (detail::rendezvous::event_thread& each : threads) each.open("join", 0);
+        static detail::event_thread threads[64];
+        for (detail::event_thread& each : threads) each.open("join", 0);
         rlimit none{};
         ::getrlimit(RLIMIT_AS, &none);
         none.rlim_cur = 0;
         ::setrlimit(RLIMIT_AS, &none);
         try {
-            for (detail::rendezvous::event_thread& each : threads)
+            for (detail::event_thread& each : threads)
                 each.start(
                     [](void*) -> void* {
                         while (true) ::pause();

@@ -1,4 +1,4 @@
-// herring: numbers and texts of a control message, as bytes and back. Pure; reads with bounds.
+// herring: numbers and texts of a message, as bytes and back. Pure; reads with bounds.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_BASE_CODEC_HPP
 #define HERRING_BASE_CODEC_HPP
@@ -30,13 +30,13 @@ template <class Integer> void append(byte_buffer& to, std::uint64_t value) {
     append_number(to, value, sizeof(Integer));
 }
 
-/// Reads what `append` wrote: the one reader of bytes that came from outside. Past the end it returns zeros, and `ok` turns
-/// false; a size that was read is held against what is left before anything is done with it.
+/// Reads the values that `append` wrote: the one reader of bytes from outside. Past the end it returns zeros,
+/// and `ok` turns false; a size is compared with the bytes that are left before anything is done with it.
 struct reader {
     std::span<std::byte const> rest;
     bool ok = true;
 
-    /// Everything was there, and nothing is left.
+    /// True if every value was there, and no byte is left.
     bool done() const noexcept { return ok && rest.empty(); }
 
     template <class Integer> Integer number() noexcept {
@@ -63,7 +63,8 @@ struct reader {
 
 /// Reads a value that ranks of one build exchange as it lies in memory. False: the bytes are not exactly one.
 ///
-/// Shape:    of integers and bytes only, for which every pattern of bits is a value; what they mean is checked by the caller.
+/// Shape:    of integers and bytes only, for which every pattern of bits is a value; the caller checks their
+///           meaning.
 template <class Value> bool read_value(std::span<std::byte const> from, Value& to) noexcept {
     static_assert(std::is_trivially_copyable_v<Value>);
     if (from.size() != sizeof to) return false;
@@ -71,7 +72,8 @@ template <class Value> bool read_value(std::span<std::byte const> from, Value& t
     return true;
 }
 
-/// How many bytes a character takes that can be shown and begins here; 0: none does: it would move a terminal's cursor, or is no UTF-8.
+/// Returns the bytes of the printable character that begins here; 0: none begins: the byte would move a
+/// terminal's cursor, or is no UTF-8.
 HERRING_SETUP inline std::size_t printable_bytes(std::span<char const> text) noexcept {
     auto const byte = [&](std::size_t i) {
         return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u;
@@ -85,13 +87,13 @@ HERRING_SETUP inline std::size_t printable_bytes(std::span<char const> text) noe
         code = code << 6 | (byte(i) & 0x3Fu);
     }
     constexpr unsigned least[] = {0, 0, 0xA0, 0x800,
-                                  0x10000}; // below: control characters, or longer than need be
+                                  0x10000}; // below: control characters, or longer than necessary
     bool const surrogate = code >= 0xD800 && code < 0xE000;
     return code < least[size] || surrogate || code > 0x10FFFF ? 0 : size;
 }
 
-/// A text of another process, to be shown, in logs, too: each byte that would move a terminal's cursor, or is part of no UTF-8, becomes a
-/// question mark.
+/// Makes a text of another process fit to be shown, in logs, too: a byte that would move a terminal's cursor,
+/// or is part of no UTF-8, becomes a question mark.
 HERRING_SETUP inline void make_printable(std::span<char> text) noexcept {
     for (std::size_t i = 0; i < text.size();) {
         std::size_t const size = wire::printable_bytes(text.subspan(i));

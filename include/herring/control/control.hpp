@@ -1,4 +1,4 @@
-// herring: what a backend gives to a world: set-up collectives, and the board of failures.
+// herring: the backend of a world: set-up collectives, and the board of failures.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_CONTROL_CONTROL_HPP
 #define HERRING_CONTROL_CONTROL_HPP
@@ -26,14 +26,15 @@ namespace detail {
 
 class world_state;
 
-/// What a backend shows without a call. All pointers are valid until `destroy`.
+/// The state of a backend that can be read without a call. All pointers are valid until `destroy`.
 ///
-/// «Has any rank failed?» costs two loads: `first_failure` is 0 for no, i for `failures[i - 1]`, which changes no more.
+/// The question «has any rank failed?» costs two loads: `first_failure` is 0 for no, i for `failures[i - 1]`,
+/// which changes no more.
 struct control_board {
     std::atomic<std::uint32_t> const* first_failure;
     failure const* failures;
     std::atomic<std::uint32_t> const* probe; ///< number of the last question «whom do you wait for?»
-    std::atomic<std::uint64_t>* waits;       ///< this rank's answer, a word of `wait_report`
+    std::atomic<std::uint64_t>* waits;       ///< this rank's reply, a word of `wait_report`
 };
 
 /// The functions of a backend: for set-up and for announcing failures, never on the path of bytes.
@@ -76,23 +77,23 @@ class control_table {
     void (*const barrier)(void* self, std::string_view operation, time_point deadline);
     /// Announces a failure to every rank; the first one stays. Any thread, any time.
     void (*const fail)(void* self, failure const& why) noexcept;
-    /// Asks which rank is the root cause. Returns at once; called again and again until the world has failed, which it
-    /// does within the detector's verdict time. Any thread.
+    /// Asks which rank is the root cause. Returns at once; called again and again until the world has failed,
+    /// which it does within the detector's `verdict_timeout`. Any thread.
     void (*const report_suspicion)(void* self, suspicion_report& of) noexcept;
     /// Hands over the world's own state, which lives until `destroy`.
     void (*const attach)(void* self, world_state& state) noexcept;
-    /// Looks whether this rank's waits and those of others are a deadlock, which ends the world. Does nothing in a backend
+    /// Looks whether the waits of all ranks are a deadlock, which ends the world. Does nothing in a backend
     /// whose own thread looks.
     void (*const check_deadlock)(void* self) noexcept;
     /// Leaves in order; the board stays valid until `destroy`. Bounded.
     void (*const leave)(void* self) noexcept;
-    /// Leaves in order, if it has not, and frees; bounded, called once.
+    /// Leaves in order, unless it has left, and frees; bounded, called once.
     void (*const destroy)(void* self) noexcept;
 };
 
 template <class Backend> inline constexpr control_table control_table_of{std::type_identity<Backend>{}};
 
-/// A backend of a world: its functions and what it shows.
+/// A backend of a world: its functions and its board.
 struct control_handle {
     control_table const* table;
     void* self;
@@ -103,7 +104,7 @@ struct control_handle {
     }
 };
 
-/// The backend of no world: of a world that was moved from. Does nothing, and has not failed. Tests derive from it.
+/// The backend of no world, as of a moved-from world. Does nothing, and has not failed. Tests derive from it.
 class no_control {
   public:
     gather_result all_gather(std::string_view, std::span<std::byte const>, time_point) { return {}; }
@@ -123,26 +124,26 @@ class no_control {
     failure failure_{};
 };
 
-/// The handle of no world.
+/// Returns the handle of no world.
 HERRING_SEPARABLE control_handle absent_control() noexcept;
 
-/// The same failure in the words of one rank. A failure that was seen from outside (a death that the parent or a socket
-/// reported) is attributed to `operation`, which this rank was in, if any.
+/// Returns the same failure in the words of one rank. A failure that was seen from outside (a death that the
+/// parent or a socket reported) is attributed to `operation`, which this rank was in, if any.
 HERRING_SEPARABLE failure as_seen_by(failure const& why, int rank, std::string_view operation = {}) noexcept;
 
-/// "rank 2" or "ranks 1, 4, 5 and 9 more".
+/// Returns "rank 2" or "ranks 1, 4, 5 and 9 more".
 HERRING_SEPARABLE std::string rank_list(std::vector<int> const& ranks);
 
-/// Now plus `timeout`; a timeout beyond a year is a year, so that nothing overflows.
+/// Returns now plus `timeout`; a timeout beyond a year is a year, so that nothing overflows.
 inline time_point deadline_in(std::chrono::milliseconds timeout) noexcept {
     constexpr std::chrono::milliseconds year = std::chrono::hours(24 * 365);
     return clock::now() + (timeout < year ? timeout : year);
 }
 
-/// "30 s" or "250 ms".
+/// Returns "30 s" or "250 ms".
 HERRING_SEPARABLE std::string duration_text(clock::duration d);
 
-/// What a rank says when a deadline passes in a collective.
+/// Returns the text of a rank whose deadline has passed in a collective.
 HERRING_SEPARABLE std::string late_text(std::vector<int> const& missing, clock::duration waited);
 
 } // namespace detail

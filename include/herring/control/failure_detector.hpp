@@ -1,4 +1,5 @@
-// herring: how a waiting rank reports whom it waits for, and asks for the root cause when it waits in vain.
+// herring: how a waiting rank reports the rank that it waits for, and asks for the root cause of a wait in
+// vain.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_CONTROL_FAILURE_DETECTOR_HPP
 #define HERRING_CONTROL_FAILURE_DETECTOR_HPP
@@ -13,7 +14,7 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// A world's failure detector, as the rank that waits sees it: `detector(world)`.
+/// A world's failure detector, as the waiting rank sees it: `detector(world)`.
 ///
 /// Threads:  any.
 /// Lifetime: of the world's state.
@@ -22,12 +23,12 @@ class failure_detector {
     failure_detector(control_handle const& control, failure_detector_options const& times) noexcept
         : control_(control), times_(times) {}
 
-    /// All given.
+    /// The times, all of them set.
     failure_detector_options const& times() const noexcept { return times_; }
 
-    /// Number of the last probe «whom do you wait for?». Read it before the answer is looked for.
+    /// The number of the last probe «whom do you wait for?». To be read before the reply is looked for.
     std::uint32_t probe() const noexcept { return control_.board.probe->load(std::memory_order_acquire); }
-    /// Answers the probe: this rank waits for `rank`, or (−1) for nobody in particular.
+    /// Replies to the probe: this rank waits for `rank`, or (−1) for no particular rank.
     ///
     /// Cost: one store.
     void waits_for(int rank, std::uint32_t probe) noexcept {
@@ -38,10 +39,10 @@ class failure_detector {
         control_.board.waits->store(wait_report::not_waiting, std::memory_order_release);
     }
 
-    /// Asks which rank is the root cause: the rank of `of.why` itself, or the end of the chain of ranks that wait for each
-    /// other. To be called again until the world has failed.
+    /// Asks which rank is the root cause: the rank of `of.why` itself, or the end of the chain of ranks that
+    /// wait for each other. To be called again until the world has failed.
     ///
-    /// Cost: of set-up.
+    /// Cost: that of a set-up call.
     HERRING_SETUP void report_suspicion(suspicion_report& of) noexcept {
         control_.table->report_suspicion(control_.self, of);
     }

@@ -19,7 +19,7 @@ namespace HERRING_NAMESPACE {
 class gather_result {
   public:
     gather_result() = default;
-    /// For backends: room for `sizes[rank]` bytes of each rank, zeroed.
+    /// For backends: has room for `sizes[rank]` bytes of each rank, zeroed.
     HERRING_SETUP explicit gather_result(detail::fixed_array<std::size_t> sizes) : ends_(std::move(sizes)) {
         std::size_t end = 0;
         for (std::size_t& size : ends_) size = end += size;
@@ -55,7 +55,7 @@ class gather_result {
   private:
     std::size_t begin_of(std::size_t rank) const noexcept { return rank == 0 ? 0 : ends_[rank - 1]; }
 
-    detail::fixed_array<std::size_t> ends_; // rank → where its bytes end
+    detail::fixed_array<std::size_t> ends_; // rank → the end of its bytes
     detail::fixed_array<std::byte> bytes_;
 };
 

@@ -1,4 +1,4 @@
-// herring: whether what all ranks are about to fill fits into what is free, before the kernel kills one.
+// herring: a check that the memory which all ranks are about to fill is free, before the kernel kills a rank.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_CONTROL_MEMORY_CHECK_HPP
 #define HERRING_CONTROL_MEMORY_CHECK_HPP
@@ -20,10 +20,12 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// Below this much nobody asks: reading the limits takes longer than small reducers take to be made.
+/// Bytes below which no rank checks: reading the limits takes longer than small reducers take to be
+/// constructed.
 inline constexpr std::size_t memory_worth_asking_for = std::size_t{16} << 20;
 
-/// The failure of the first rank that is short of memory, in the words of rank `me`; without a code where there is none.
+/// Returns the failure of the first rank that is short of memory, in the words of rank `me`; without a code
+/// where there is none.
 HERRING_SETUP inline failure memory_failure(std::span<memory_need const> all, int me,
                                             std::string_view operation, std::string_view what) {
     std::uint64_t together = 0;
@@ -40,8 +42,8 @@ HERRING_SETUP inline failure memory_failure(std::span<memory_need const> all, in
         me);
 }
 
-/// Collective: every rank is about to fill `bytes` of its own. The kernel hands out memory that it does not have, and kills
-/// whoever touches it.
+/// Checks, collectively, the memory that every rank is about to fill with `bytes` of its own. The kernel
+/// hands out memory that it does not have, and kills a process that touches it.
 ///
 /// Cost:   one all_gather, and a dozen small files.
 /// Errors: `no_resources`, on every rank, with sizes; the others name the first rank that is short.

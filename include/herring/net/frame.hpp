@@ -1,4 +1,4 @@
-// herring: the frame of a control message: its head, and the tag or the seal that proves where it comes from. Pure.
+// herring: the frame of a message: its head, and the tag or the seal that proves its sender. Pure.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_NET_FRAME_HPP
 #define HERRING_NET_FRAME_HPP
@@ -26,12 +26,14 @@ namespace HERRING_NAMESPACE::detail::wire {
 inline constexpr std::uint32_t magic = 0x52524548u; // "HERR"
 inline constexpr std::size_t head_bytes = 32;
 
-/// Each protocol has its own enumerators: worlds in control/wire/message_kind.hpp.
+/// The kind of a message. Each protocol has its own enumerators: worlds in control/wire/message_kind.hpp.
 enum class message_kind : std::uint16_t;
 
 /// The fixed front of every message.
-// Layout: magic 0, version 4, type 6, rank 8, length 12, sequence 16, CRC of the body 24, CRC of bytes 0 to 27 28.
-// Magic, version and both CRCs keep their places in every later version, so that versions can refuse each other.
+// Layout: magic 0, version 4, type 6, rank 8, length 12, sequence 16, CRC of the body 24, CRC of bytes 0 to
+//         27 28.
+// Magic, version and both CRCs keep their places in every later version, so that versions can refuse each
+// other.
 struct head {
     std::uint16_t version = 0; ///< of the protocol
     message_kind type{};
@@ -40,7 +42,7 @@ struct head {
     std::uint64_t sequence = 0;
     std::uint32_t body_crc = 0;
 
-    /// False: the bytes are no control message.
+    /// Reads a head. False: the bytes are no message.
     HERRING_SETUP bool read(std::span<std::byte const> from) noexcept {
         if (from.size() < head_bytes) return false;
         reader in{from.first(head_bytes)};
@@ -81,7 +83,8 @@ HERRING_SETUP inline void append_message(byte_buffer& to, message_kind type, std
 inline constexpr std::size_t tag_bytes = 16;
 using message_tag = std::array<std::byte, tag_bytes>;
 
-/// The two keys of a connection whose messages have tags, one a direction, each with the number of its messages.
+/// The two keys of a connection whose messages have tags, one a direction, each with the number of its
+/// messages.
 ///
 /// The tag of a message that was changed, left out, repeated, or sent back to where it came from is wrong.
 /// Cost:    one SHA-256 of the body, which is the same for all receivers, and one HMAC of 72 bytes.
@@ -116,16 +119,16 @@ class message_keys {
 };
 
 inline constexpr std::size_t sealed_head_bytes = head_bytes + seal_tag_bytes;
-/// Of the body of a message whose head says that it has so many.
+/// Returns the sealed bytes of a body of that length, as its head gives it.
 constexpr std::size_t sealed_body_bytes(std::size_t length) noexcept {
     return length == 0 ? 0 : length + seal_tag_bytes;
 }
 
-/// One direction: what is sealed or opened under its keys, numbered.
+/// The keys of one direction, which seals or opens numbered parts.
 ///
-/// Each part, a head or a body, has the next number as its nonce, whether it succeeds or not. So a part that is changed, left out,
-/// repeated, or comes in another order does not open. After at most `blocks_a_key` blocks of 16 bytes the next key follows
-/// from the last, and cannot be followed back.
+/// Each part, a head or a body, has the next number as its nonce, whether it succeeds or not. So a part that
+/// is changed, left out, repeated, or comes in another order does not open. After at most `blocks_a_key`
+/// blocks of 16 bytes the next key follows from the last, and cannot be followed back.
 class seal_direction {
   public:
     static constexpr std::uint64_t most_blocks = std::uint64_t{1} << 32;
@@ -142,9 +145,9 @@ class seal_direction {
     }
 
   private:
-    /// Both ends count the same parts, so they change keys at the same one.
+    /// Begins a part. Both ends count the same parts, so they change keys at the same one.
     HERRING_SETUP bool begin(std::size_t bytes) noexcept {
-        std::uint64_t const blocks = (std::uint64_t{bytes} + 15) / 16 + 2; // two of GCM itself
+        std::uint64_t const blocks = (std::uint64_t{bytes} + 15) / 16 + 2; // two blocks of GCM itself
         used_ += blocks;
         if (used_ <= blocks_a_key_ || used_ == blocks) return true;
         used_ = blocks;
@@ -152,7 +155,7 @@ class seal_direction {
         return cipher_.take(key());
     }
     secret_key key() const noexcept { return hkdf_key(chain_, "herring control sealed key"); }
-    /// Layout: zero 0, number 4. A key is of one direction, so that is not in it.
+    /// Layout: zero 0, number 4. A key belongs to one direction, so the direction is not in the nonce.
     seal_nonce nonce() noexcept {
         seal_nonce made{};
         put(made.data() + 4, number_++);
@@ -162,21 +165,22 @@ class seal_direction {
     secret_key chain_;
     seal_cipher cipher_;
     std::uint64_t blocks_a_key_;
-    std::uint64_t used_ = 0;   // blocks under this key
+    std::uint64_t used_ = 0;   // blocks under the current key
     std::uint64_t number_ = 0; // of the next part
 };
 
 /// Both directions of a sealed control connection.
 ///
-/// Layout:  sealed head (32), its tag (16); where there is a body: the sealed body, its tag (16). The head is sealed alone, so
-///          that what it says of the body is known to be true before anything waits for it.
+/// Layout:  sealed head (32), its tag (16); where there is a body: the sealed body, its tag (16). The head is
+///          sealed alone, so that the length in it is known to be true before anything waits for the body.
 /// Cost:    two calls of AES-256-GCM a message, one where there is no body: some 0.6 us.
 class frame_seal {
   public:
     HERRING_SETUP frame_seal(seal_direction&& out, seal_direction&& in) noexcept
         : out_(std::move(out)), in_(std::move(in)) {}
 
-    /// Appends a whole message, as `append_message` does. False: the library failed; what lies behind `to` must not be sent.
+    /// Appends a whole message, as `append_message` does. False: the library failed; the bytes appended to
+    /// `to` must not be sent.
     HERRING_SETUP bool append(byte_buffer& to, message_kind type, std::uint32_t rank, std::uint64_t sequence,
                               std::span<std::byte const> body, std::uint16_t version) {
         std::size_t const at = to.size();
@@ -184,11 +188,12 @@ class frame_seal {
         return append_tag(to, at) && (body.empty() || append_body(to, body));
     }
 
-    /// The head at the front of what came in, opened in place once. False: it is not what was sealed.
+    /// Opens the head at the front of the bytes that came in, in place, once. False: the head is not as it
+    /// was sealed.
     HERRING_SETUP bool open_head(std::span<std::byte, sealed_head_bytes> front) noexcept {
         return has_head_ || (has_head_ = in_.open(front.first<head_bytes>(), front.data() + head_bytes));
     }
-    /// The body behind the head that was opened last, with its tag; in place. The next head follows.
+    /// Opens the body behind the last head, with its tag, in place. The next head follows.
     HERRING_SETUP bool open_body(std::span<std::byte> sealed) noexcept {
         has_head_ = false;
         if (sealed.empty()) return true;
@@ -202,7 +207,7 @@ class frame_seal {
         to.append(body);
         return append_tag(to, at);
     }
-    /// Seals what begins at `at`.
+    /// Seals the bytes from `at` on.
     HERRING_SETUP bool append_tag(byte_buffer& to, std::size_t at) {
         std::array<std::byte, seal_tag_bytes> tag{};
         bool const good = out_.seal({to.data() + at, to.size() - at}, tag.data());

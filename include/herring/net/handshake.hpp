@@ -1,4 +1,4 @@
-// herring: what two ends prove to each other by a secret, over a connection that both have challenged, and its keys. No I/O.
+// herring: the proofs of two ends that they share a secret, and the keys that follow. No I/O.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_NET_HANDSHAKE_HPP
 #define HERRING_NET_HANDSHAKE_HPP
@@ -32,7 +32,8 @@ using salt = std::array<std::byte, salt_bytes>;
 using nonce = std::array<std::byte, nonce_bytes>;
 using proof = std::array<std::byte, proof_bytes>; ///< zero where there is no secret
 
-/// Flags of an end in its challenge or hello: bit 0, it has a secret; bit 1, it seals. No end seals without a secret.
+/// Flags of an end in its challenge or hello: bit 0, it has a secret; bit 1, it seals. No end seals without a
+/// secret.
 constexpr std::uint8_t write_flags(bool has_secret, bool seals) noexcept {
     return static_cast<std::uint8_t>((has_secret ? 1 : 0) | (seals ? 2 : 0));
 }
@@ -42,7 +43,7 @@ constexpr bool read_flags(std::uint8_t flags, bool& has_secret, bool& seals) noe
     return flags == 0 || flags == 1 || flags == 3;
 }
 
-/// The acceptor's reply to a knock.
+/// The acceptor's reply to the first message of a dialer.
 struct challenge {
     wire::salt salt{};   ///< of the acceptor, the same for all connections
     wire::nonce nonce{}; ///< of this connection; where `seals`, a public key
@@ -75,11 +76,12 @@ HERRING_SETUP inline bool split_proof(std::span<std::byte const> body, std::span
     return in.ok;
 }
 
-/// The messages of one handshake, each with its length in front, under one secret and the name of one protocol.
+/// The messages of one handshake, each with its length in front, under one secret and the name of one
+/// protocol.
 ///
-/// A proof is an HMAC of all messages, under a key of the prover's role. Where both ends have put a fresh nonce into
-/// the messages, a recorded proof proves nothing later, and a proof that is sent back to its sender, or that another
-/// protocol made, proves nothing at all.
+/// A proof is an HMAC of all messages, under a key of the prover's role. Where both ends have put a fresh
+/// nonce into the messages, a recorded proof proves nothing later, and a proof that is sent back to its
+/// sender, or that another protocol made, proves nothing at all.
 /// Lifetime: copies the key; `protocol` is a literal.
 /// Cost:     some microseconds each.
 class transcript {
@@ -130,22 +132,23 @@ struct handshake_names {
 
 /// One handshake, as both ends have seen it, under one secret.
 ///
-///     dialer → acceptor   knock
+///     dialer → acceptor   request
 ///     acceptor → dialer   challenge {salt, nonce}
 ///     dialer → acceptor   hello {nonce, who it is}, proof_of_dialer
 ///     acceptor → dialer   admission {proof_of_acceptor, a key, wrapped}     or refusal, proof_of_refusal
 ///
-/// The dialer proves itself first, so that an end that only asks gets no proof. Both nonces are in every proof. The keys
-/// of the connection, one a direction, and the one that wraps the key that is handed over come from the same bytes, so
-/// no two handshakes have one in common.
+/// The dialer proves itself first, so that an end that only asks gets no proof. Both nonces are in every
+/// proof. The keys of the connection, one a direction, and the one that wraps the key that is handed over
+/// come from the same bytes, so no two handshakes have one in common.
 ///
-/// Whoever has the secret and the traffic can read that key. Where both ends seal, their nonces are public keys of an
-/// exchange, and the key on which they agree goes into all proofs and keys: then secret and traffic are not enough.
+/// Whoever has the secret and the traffic can read that key. Where both ends seal, their nonces are public
+/// keys of an exchange, and the key on which they agree goes into all proofs and keys: then secret and
+/// traffic are not enough.
 /// Cost:     some 10 microseconds, and 0.1 ms of an exchange.
 class handshake {
   public:
-    /// `of_secret`: `secret::key` with the acceptor's salt. `challenge`, `hello`: bodies as sent, the latter without its
-    /// proof. `shared`: by the exchange, where both ends seal.
+    /// `of_secret`: `secret::key` with the acceptor's salt. `challenge`, `hello`: bodies as sent, the latter
+    /// without its proof. `shared`: by the exchange, where both ends seal.
     HERRING_SETUP handshake(handshake_names const& names, secret_key const& of_secret,
                             std::span<std::byte const> challenge, std::span<std::byte const> hello,
                             secret_key const* shared = nullptr)
@@ -158,7 +161,8 @@ class handshake {
     HERRING_SETUP proof proof_of_acceptor(std::span<std::byte const> with) const {
         return seen_.prove(names_.acceptor, with);
     }
-    /// The proof of a refusal, to a dialer that has proved itself: of `front`, and the body without the proof.
+    /// The proof of a refusal, to a dialer that has proved itself: of `front`, and the body without the
+    /// proof.
     HERRING_SETUP proof proof_of_refusal(std::span<std::byte const> front,
                                          std::span<std::byte const> body) const {
         byte_buffer all;
@@ -195,8 +199,8 @@ class handshake {
     transcript seen_;
 };
 
-/// Returns the handshake of a dialer whose proof is `shown`, under that of an acceptor's secrets that proves it, if one
-/// does. The other parameters are those of `handshake`.
+/// Returns the handshake of a dialer whose proof is `shown`, under that of an acceptor's secrets that proves
+/// it, if one does. The other parameters are those of `handshake`.
 HERRING_SETUP inline std::optional<handshake> proven_by(handshake_names const& names, secrets const& known,
                                                         wire::salt const& salt,
                                                         std::span<std::byte const> challenge,
@@ -215,9 +219,9 @@ class dialer_handshake {
   public:
     constexpr explicit dialer_handshake(handshake_names const& names) noexcept : names_(names) {}
 
-    /// Writes the reply to `asked`, which came as `challenge`: `mine` with a fresh nonce, and a proof under `by`, of zeros
-    /// where `by` is nullptr: then neither end proves anything. `seals`: where both ends seal. False: the public key of
-    /// `asked` leads to no key.
+    /// Writes the reply to `asked`, which came as `challenge`: `mine` with a fresh nonce, and a proof under
+    /// `by`, of zeros where `by` is nullptr: then neither end proves anything. `seals`: where both ends seal.
+    /// False: the public key of `asked` leads to no key.
     template <class Hello>
     HERRING_SETUP bool reply(byte_buffer& out, std::span<std::byte const> challenge,
                              wire::challenge const& asked, Hello mine, seal_provider const* seals,

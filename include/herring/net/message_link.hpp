@@ -1,4 +1,4 @@
-// herring: one connection that carries whole messages: bounded, tagged or sealed; reads and writes without blocking.
+// herring: a connection that carries whole messages: bounded, tagged or sealed; never blocks.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_NET_MESSAGE_LINK_HPP
 #define HERRING_NET_MESSAGE_LINK_HPP
@@ -60,8 +60,8 @@ struct message_link {
             keys.emplace(proven.keys(at_acceptor));
     }
 
-    /// Appends a message to `out`. `digest`: of the body, where messages have tags. Where sealing fails, nothing goes
-    /// out, and the connection ends.
+    /// Appends a message to `out`. `digest`: of the body, where messages have tags. Where sealing fails,
+    /// nothing goes out, and the connection ends.
     HERRING_SETUP void append(wire::message_kind type, std::uint32_t from_rank, std::uint64_t sequence,
                               std::span<std::byte const> body, sha256_digest const& digest,
                               std::uint16_t version) {
@@ -78,7 +78,7 @@ struct message_link {
         }
     }
 
-    /// Writes what the socket takes. False: the rest waits until it takes more.
+    /// Writes as much as the socket takes. False: the rest waits until it takes more.
     HERRING_SETUP bool write() noexcept {
         while (sent < out.size()) {
             ssize_t const n = ::send(socket, out.data() + sent, out.size() - sent, MSG_NOSIGNAL);
@@ -110,7 +110,8 @@ struct message_link {
         }
     }
 
-    /// The message at byte `begin` of `in`. `most(head)`: how long its body may be, asked before anything waits for it.
+    /// Parses the message at byte `begin` of `in`. `most(head)`: the longest body of such a message, asked
+    /// before anything waits for the body.
     ///
     /// To be called once for each whole message. Opens a sealed message where it lies.
     template <class Most> HERRING_SETUP parsed_message parse(std::size_t begin, Most const& most) {

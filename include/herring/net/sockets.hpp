@@ -1,4 +1,4 @@
-// herring: TCP sockets as listeners and dialers need them: accepting, connecting without blocking, and patience.
+// herring: TCP sockets of listeners and dialers: accepting, connecting, patience. Never blocks.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_NET_SOCKETS_HPP
 #define HERRING_NET_SOCKETS_HPP
@@ -21,7 +21,7 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// Returns the next connection that waits at a listener, non-blocking; −1 and errno without. Never blocks.
+/// Returns the next connection that waits at a listener, non-blocking; −1 and errno without.
 HERRING_SETUP inline descriptor accept_next(int listener, endpoint& from) noexcept {
     for (;;) {
         from.size = sizeof from.raw;
@@ -31,21 +31,21 @@ HERRING_SETUP inline descriptor accept_next(int listener, endpoint& from) noexce
     }
 }
 
-/// True if an error of `accept` or `socket` is that the process, or the machine, can have no more sockets. The listener
-/// stays readable then.
+/// True if an error of `accept` or `socket` is that the process, or the machine, can have no more sockets.
+/// The listener stays readable then.
 constexpr bool out_of_sockets(int why) noexcept {
     return why == EMFILE || why == ENFILE || why == ENOBUFS || why == ENOMEM;
 }
 
-/// A non-blocking socket of an address family; −1 and errno without.
+/// Returns a non-blocking socket of an address family; −1 and errno without.
 HERRING_SETUP inline descriptor stream_socket(int family) noexcept {
     return descriptor(forks::own(::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)));
 }
-/// Begins to connect. False, and errno: it has failed at once, also where `socket` is −1.
+/// Begins to connect. False, and errno: that failed at once, also where `socket` is −1.
 HERRING_SETUP inline bool begin_connect(int socket, endpoint const& to) noexcept {
     return socket >= 0 && (::connect(socket, to.get(), to.size) == 0 || errno == EINPROGRESS);
 }
-/// Returns how connecting has ended, once the socket is writable: 0, or the reason as of errno.
+/// Returns the result of connecting, once the socket is writable: 0, or the reason as in errno.
 HERRING_SETUP inline int connect_error(int socket) noexcept {
     int why = 0;
     socklen_t size = sizeof why;
@@ -60,8 +60,9 @@ HERRING_SETUP inline int connect_error(int socket) noexcept {
     return itself ? ECONNREFUSED : 0;
 }
 
-/// No delay for small messages; a host that has vanished is noticed after about `patience`, also when idle. A lost packet
-/// is sent again at most a second later, however long the network was away.
+/// Sets up a control connection: no delay for small messages; a host that has vanished is noticed after about
+/// `patience`, also when idle. A lost packet is sent again at most a second later, however long the network
+/// was away.
 HERRING_SETUP inline void tune(int socket, std::chrono::milliseconds patience) noexcept {
     auto const set = [&](int level, int option, int value) {
         ::setsockopt(socket, level, option, &value, sizeof value);
@@ -72,7 +73,7 @@ HERRING_SETUP inline void tune(int socket, std::chrono::milliseconds patience) n
     set(IPPROTO_TCP, TCP_KEEPINTVL, 1);
     set(IPPROTO_TCP, TCP_KEEPCNT, 3);
     // Without these the gaps between retransmissions double: after an outage of 4 s the next is due at 6 s.
-    constexpr int rto_max_ms = 44; // TCP_RTO_MAX_MS, from Linux 6.15; a second is the least that it takes
+    constexpr int rto_max_ms = 44; // TCP_RTO_MAX_MS, from Linux 6.15; the least that it takes is a second
     set(IPPROTO_TCP, TCP_THIN_LINEAR_TIMEOUTS, 1); // not with BBR, which has no slow start to have left
     (void)::setsockopt(socket, IPPROTO_TCP, TCP_CONGESTION, "reno", 4);
     set(IPPROTO_TCP, rto_max_ms, 1000);
@@ -80,9 +81,9 @@ HERRING_SETUP inline void tune(int socket, std::chrono::milliseconds patience) n
     set(IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(std::min(patience, most).count()));
 }
 
-/// Leaves a tuned connection to a failure detector of that patience, which gives the other end up later where the network
-/// takes long. The kernel keeps the connection open for longer than that: once it has given up, it resets whatever the
-/// other host sends.
+/// Leaves a tuned connection to a failure detector of that patience, which gives the other end up later where
+/// the network takes long. The kernel keeps the connection open for longer than the detector: once the kernel
+/// has given up, it resets whatever the other host sends.
 HERRING_SETUP inline void leave_to_detector(int socket, std::chrono::milliseconds patience) noexcept {
     constexpr std::chrono::milliseconds most{std::numeric_limits<int>::max() / 5};
     int const value = static_cast<int>(5 * std::min(patience, most).count());

@@ -1,4 +1,4 @@
-// herring: rank 0's acceptor: who connects is challenged, and admitted as a rank or refused; a rank may come again.
+// herring: rank 0's acceptor: challenges connections, admits ranks or refuses them; a rank may connect again.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_CONTROL_RENDEZVOUS_ACCEPTOR_HPP
 #define HERRING_CONTROL_RENDEZVOUS_ACCEPTOR_HPP
@@ -39,14 +39,13 @@
 
 namespace HERRING_NAMESPACE::detail::rendezvous {
 
-inline constexpr int pending_limit = 64; // unidentified connections
+inline constexpr int pending_limit = 64; // connections that are not identified
 
 class coordinator;
 
-/// Where ranks connect to rank 0: each knocks, is challenged, says hello, and is let in or refused (control/wire/handshake.hpp).
-/// An unidentified connection takes one of
-/// `pending_limit` places for at most `pending_time`. A rank that has been admitted may come again over another connection, which
-/// takes the place of the one that it has.
+/// Accepts connections to rank 0. Each asks to join, is challenged, says hello, and is admitted or refused
+/// (net/handshake.hpp). A pending connection takes one of `pending_limit` places for at most `pending_time`.
+/// A rank that has been admitted may connect again; the newer connection takes the place of the older one.
 ///
 /// Threads:  as `endpoint_base`.
 class acceptor : public control_endpoint<coordinator> {
@@ -62,7 +61,7 @@ class acceptor : public control_endpoint<coordinator> {
         watch_listeners();
     }
 
-    /// Not all ranks came in time.
+    /// Ends joining: not all ranks came in time.
     HERRING_SETUP void on_join_timeout() {
         stage_ = stage::refused;
         why_refused_ = registration_.timed_out(registration::absent(connections_.places()),
@@ -70,7 +69,7 @@ class acceptor : public control_endpoint<coordinator> {
         connections_.send_all(message_kind::refuse, 0, write_failure(why_refused_));
     }
 
-    /// Does what is due of listeners and joins; returns when something is due next.
+    /// Does the work that is due of listeners and joins; returns when more is due.
     HERRING_SETUP time_point look_after_joins(time_point now) {
         if (paused_ && now >= resume_at_) {
             paused_ = false;
@@ -94,7 +93,7 @@ class acceptor : public control_endpoint<coordinator> {
             thread_.watch(settings_.listeners[i], listener_key + i, EPOLLIN);
     }
 
-    /// Whether the event was at a listener. `read(connection&)`: reads what has come in there.
+    /// True if the event was at a listener. `read(connection&)`: reads the bytes that have come in there.
     template <class Read> HERRING_SETUP bool on_listener(std::uint64_t key, Read const& read) {
         if (key < listener_key) return false;
         if (key - listener_key < settings_.listeners.size())
@@ -117,12 +116,13 @@ class acceptor : public control_endpoint<coordinator> {
             if (pending >= pending_limit) drop_oldest(read);
             tune(next.get(), settings_.times.detector.peer_timeout);
             connection& c = connections_.open(next.release(), from.text(), EPOLLIN);
-            read(c); // it has often knocked already
+            read(c); // its first message is often here already
         }
     }
 
-    /// Makes room among unidentified connections: a rank knocks at once, so one that has not is the least likely to be a
-    /// rank, and the oldest of them the least of all; a rank connects again.
+    /// Makes room among pending connections: a rank sends its first message at once, so a silent connection
+    /// is the least likely to be a rank, and the oldest silent one the least of all. A rank that is dropped
+    /// connects again.
     template <class Read> HERRING_SETUP bool drop_oldest(Read const& read) {
         connection* oldest = nullptr;
         auto const less_likely = [](connection const& a, connection const& b) {
@@ -138,7 +138,8 @@ class acceptor : public control_endpoint<coordinator> {
         return true;
     }
 
-    /// Out of descriptors: a listener that stays readable would keep the thread from sleeping.
+    /// Pauses the listeners, as no descriptor is left: a listener that stays readable would keep the thread
+    /// from sleeping.
     HERRING_SETUP void pause() noexcept {
         if (paused_) return;
         paused_ = true;
@@ -146,7 +147,7 @@ class acceptor : public control_endpoint<coordinator> {
         for (int const listener : settings_.listeners) thread_.forget(listener);
     }
 
-    void on_connected(connection&) noexcept {} // rank 0 connects to nobody
+    void on_connected(connection&) noexcept {} // rank 0 connects to no rank
 
     HERRING_SETUP void on_unidentified(connection& c) noexcept {
         if (c.rank < 0 && !c.refused) registration_.count_unidentified();
@@ -159,7 +160,7 @@ class acceptor : public control_endpoint<coordinator> {
         if (c.rank < 0 || connections_.is_candidate(c)) {
             on_unidentified(c);
         } else if (is_timeout(why) && stage_ == stage::joined && !leaving_ && !left_[at(c.rank)]) {
-            connections_.give_up(c); // the rank makes another one, or is silent
+            connections_.give_up(c); // the rank connects again, or is silent
         } else if (stage_ == stage::joining) {
             close_connection(c); // its place is free again
             last_trouble_ = text({"rank ", c.rank, " (", c.from, ") left before all were here"});
@@ -190,7 +191,7 @@ class acceptor : public control_endpoint<coordinator> {
         if (registration_.refuses(said, connections_.places(), stage_ != stage::joining, why))
             return refuse(from, said.rank, why, proven);
         connection*& place = connections_.places()[said.rank];
-        if (place != nullptr) close_connection(*place); // the same process, on a new connection
+        if (place != nullptr) close_connection(*place); // the same process, over a new connection
         place = &from;
         from.rank = static_cast<int>(said.rank);
         from.until = time_point::max();
@@ -218,7 +219,8 @@ class acceptor : public control_endpoint<coordinator> {
                                sealed ? &shared : nullptr);
     }
 
-    /// Proves that rank 0 has the secret too, and hands over the world's key. From here on messages have tags, or are sealed.
+    /// Proves that rank 0 has the secret too, and hands over the world's key. From here on messages have
+    /// tags, or are sealed.
     HERRING_SETUP void admit(connection& to, std::optional<handshake> const& proven) {
         wire::admit told;
         std::memcpy(told.wrapped.data(), world_key_.bytes().data(), told.wrapped.size());
@@ -235,7 +237,8 @@ class acceptor : public control_endpoint<coordinator> {
         if (proven) to.protect(*proven, true, settings_.seals);
     }
 
-    /// A rank that was admitted wants another connection. Whatever is wrong with that, the one that it has stays as it is.
+    /// Takes a further connection of an admitted rank as candidate. Where anything is wrong with that, the
+    /// connection in place stays as it is.
     HERRING_SETUP void on_resume(connection& from, head const& h, std::span<std::byte const> body) {
         resume said;
         proof shown{};
@@ -247,7 +250,8 @@ class acceptor : public control_endpoint<coordinator> {
         connection const* const place = connections_.places()[said.rank];
         if (place == nullptr || left_[said.rank] || said.attempt <= place->attempt)
             return on_unidentified(from);
-        // Where too much was said to carry on, neither end is heard by coming again and again: each finds the other's silence.
+        // Where too many bytes are unacknowledged to carry on, connecting again counts as no sign of life:
+        // each end finds the silence of the other.
         bool const carries_on = connections_.with(*place).log.has_all();
         if (failed() && !carries_on) return on_unidentified(from);
         if (clock::now() - connections_.with(*place).resumed < resume_step(settings_.times.detector))
@@ -261,7 +265,7 @@ class acceptor : public control_endpoint<coordinator> {
                            sealed ? &shared : nullptr);
             if (!equal_in_constant_time(proven->proof_of_dialer(), shown)) return on_unidentified(from);
         }
-        for (connection& other : connections_.all()) { // one candidate a rank: the newest
+        for (connection& other : connections_.all()) { // a rank has one candidate: the newest
             if (!other.open() || other.rank != place->rank || &other == place) continue;
             if (other.attempt >= said.attempt) return on_unidentified(from);
             close_connection(other);
@@ -274,7 +278,8 @@ class acceptor : public control_endpoint<coordinator> {
         admit(from, told, proven);
     }
 
-    /// The rank has said over `from` what it has taken: `from` takes the place of its connection, and both carry on there.
+    /// The rank has reported over `from` how many messages it has taken: `from` takes the place of its
+    /// connection, and both ends carry on there.
     HERRING_SETUP void on_candidate(connection& from, head const& h, std::span<std::byte const> body) {
         message_log& log = connections_.with(from).log;
         if (h.type != message_kind::resumed || h.version != protocol_version || !body.empty() ||
@@ -289,7 +294,7 @@ class acceptor : public control_endpoint<coordinator> {
         connections_.repeat(from);
     }
 
-    /// `proven`: then the rank can tell that the refusal is rank 0's.
+    /// Refuses a rank. With `proven` the rank can tell that rank 0 refuses it.
     HERRING_SETUP void refuse(connection& c, std::uint32_t rank, refusal const& why,
                               std::optional<handshake> const& proven = {}) {
         std::uint64_t const again = why.again ? 1 : 0;
@@ -301,7 +306,7 @@ class acceptor : public control_endpoint<coordinator> {
         connections_.finish(c);
     }
 
-    /// Everyone is here: tells all which rank is on which node and machine, and what it is for.
+    /// All ranks are here: tells all of them the node, the machine and the role of each rank.
     HERRING_SETUP void welcome() {
         roles_ = fixed_array<herring::role>(at(settings_.size));
         fixed_array<std::string> nodes(at(settings_.size)), boots(at(settings_.size));

@@ -1,4 +1,4 @@
-// herring: one process's end of the control connections: collectives for callers, and the thread that serves its role.
+// herring: one process's end of the control connections: collectives for callers, and the thread of its role.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_CONTROL_RENDEZVOUS_ENDPOINT_HPP
 #define HERRING_CONTROL_RENDEZVOUS_ENDPOINT_HPP
@@ -31,13 +31,14 @@
 
 namespace HERRING_NAMESPACE::detail::rendezvous {
 
-/// One process's end: the backend of joined worlds. `Role` derives from it: `coordinator` is rank 0, `participant` every
-/// other rank.
+/// One process's end of the control connections: the backend of joined worlds. `Role` derives from it:
+/// `coordinator` is rank 0, `participant` every other rank.
 ///
-/// Role:     has on_start, on_join_timeout, run_collective, suspect, report_blocked, run_due, on_own_stall, on_event,
-///           send_heartbeat, on_connected, on_message, on_unidentified, on_expired and on_closed, called with the lock held (on_start:
-///           before there is a thread). Its destructor calls `stop`, so that the thread does not outlive its state.
-/// Threads:  sends are tried where they are made, so that a collective costs rank 0 no wake-up of its thread.
+/// Role:     has on_start, on_join_timeout, run_collective, suspect, report_blocked, run_due, on_own_stall,
+///           on_event, send_heartbeat, on_connected, on_message, on_unidentified, on_expired and on_closed,
+///           called with the lock held (on_start: before there is a thread). Its destructor calls `stop`, so
+///           that the thread does not outlive its state.
+/// Threads:  the calling thread tries to send, so that a collective costs rank 0 no wake-up of its thread.
 /// Cost:     a collective is one message from each rank to rank 0 and one back to each.
 template <class Role> class control_endpoint : public endpoint_base {
   public:
@@ -73,7 +74,8 @@ template <class Role> class control_endpoint : public endpoint_base {
         return all;
     }
 
-    /// The first suspicion goes to rank 0; the verdict comes as a failure. Later calls say whether the network may hold it up.
+    /// Reports the first suspicion to rank 0; the decision comes as a failure. Later calls say whether the
+    /// network may hold it up.
     HERRING_SETUP void report_suspicion(suspicion_report& of) noexcept {
         bool const reported = of.probe != 0;
         of.probe = 1;
@@ -112,7 +114,7 @@ template <class Role> class control_endpoint : public endpoint_base {
         thread_.join();
     }
 
-    /// Reads what has come in, and hands every whole message to the role.
+    /// Reads the bytes that have come in, and hands every whole message to the role.
     HERRING_SETUP void receive(connection& c) {
         std::byte buffer[16 * 1024];
         std::uint64_t const serial = c.serial;
@@ -127,7 +129,7 @@ template <class Role> class control_endpoint : public endpoint_base {
                 role().on_closed(c, c.error);
                 return;
             }
-            if (c.refused) continue; // what it sends after a refusal is dropped
+            if (c.refused) continue; // bytes behind a refusal are dropped
             c.in.append({buffer, static_cast<std::size_t>(n)});
             take_messages(c);
             if (!c.still(serial)) return;
@@ -135,7 +137,7 @@ template <class Role> class control_endpoint : public endpoint_base {
         }
     }
 
-    /// How long a sign of life from there may wait in queues.
+    /// Returns how long a sign of life over `c` may wait in queues.
     HERRING_SETUP clock::duration queueing(connection const& c, socket_report const& found) const noexcept {
         return silence_bound(settings_.times.detector).queueing(found, c.shortest, queue_.delay(c.heard));
     }
@@ -160,7 +162,7 @@ template <class Role> class control_endpoint : public endpoint_base {
         throw error(why_refused_);
     }
 
-    /// Returns when it has ended well. `kind`: barrier or contribute.
+    /// Runs a collective; returns once it has ended well. `kind`: barrier or contribute.
     HERRING_SETUP void collective(message_kind kind, std::string_view operation,
                                   std::span<std::byte const> mine, time_point deadline) {
         throw_if_failed(operation);
@@ -211,8 +213,8 @@ template <class Role> class control_endpoint : public endpoint_base {
         }
     }
 
-    /// A thread that slept much longer than it meant to was stopped or starved with its process. It gives every rank
-    /// fresh time, and blames no rank for this one's silence. Returns now.
+    /// Finds out whether this thread slept much longer than it meant to, so was stopped or starved with its
+    /// process. Then every rank gets fresh time, and no rank is blamed for the silence. Returns now.
     HERRING_SETUP time_point detect_own_stall() noexcept {
         time_point const now = clock::now();
         clock::duration const late = stall_.late(now);
@@ -224,7 +226,7 @@ template <class Role> class control_endpoint : public endpoint_base {
         return now;
     }
 
-    /// Does what is due; how long the thread may sleep, in milliseconds.
+    /// Does the work that is due; returns how long the thread may sleep, in milliseconds.
     HERRING_SETUP int until_next() {
         time_point const now = detect_own_stall();
         time_point next = time_point::max();
@@ -239,7 +241,7 @@ template <class Role> class control_endpoint : public endpoint_base {
         return poll_timeout(std::min(next, role().run_due(now)));
     }
 
-    /// Sends a sign of life, and looks whose is overdue. Returns when to do so again.
+    /// Sends a sign of life, and looks which ranks are overdue. Returns when to do so again.
     HERRING_SETUP time_point heartbeat(time_point now) {
         if (now < heartbeat_at_ && now < check_at_) return std::min(heartbeat_at_, check_at_);
         bool const beats = now >= heartbeat_at_;
@@ -277,7 +279,7 @@ template <class Role> class control_endpoint : public endpoint_base {
         return std::min(heartbeat_at_, check_at_);
     }
 
-    /// For how long that rank may be silent.
+    /// Returns how long that rank may be silent.
     HERRING_SETUP clock::duration bound_of(connection& c, time_point now) const noexcept {
         silence_bound const bound(settings_.times.detector);
         socket_report found;
@@ -293,7 +295,7 @@ template <class Role> class control_endpoint : public endpoint_base {
                      duration_text(bound - patience), " that the network takes)"});
     }
 
-    /// Data that has come in from a rank is a sign of its life.
+    /// Takes data that has come in from a rank as a sign of its life.
     HERRING_SETUP void look_at_data(time_point now, bool at_heartbeat) {
         if (world_ == nullptr || world_->data == nullptr) return;
         failure_detector_options const& times = settings_.times.detector;
@@ -302,7 +304,8 @@ template <class Role> class control_endpoint : public endpoint_base {
             vouch(found.rank, heard);
             if (at_heartbeat) queue_.add(found);
             if (heard > signs_since_) signs_.add(found.rank, at(settings_.size));
-            // Signs of life of that rank come by other ways: then it is the way between these two that is cut.
+            // Where signs of life of that rank come by other ways, the network between these two ranks is
+            // cut.
             if (found.unanswered >= 5 && found.since_packet >= times.peer_timeout + times.reply_timeout)
                 signs_.cut_off = found.rank;
         });
@@ -330,7 +333,8 @@ template <class Role> class control_endpoint : public endpoint_base {
                 begin, {at(settings_.size), settings_.rank != 0, stage_ == stage::joined && !candidate});
             if (next.is == parsed_message::state::incomplete) break;
             if (next.is != parsed_message::state::whole) {
-                // Before the welcome, what answers at rank 0's address need not be rank 0, nor a rank what said hello.
+                // Before the welcome, the process at rank 0's address need not be rank 0, nor a process that
+                // said hello a rank.
                 bool const unknown = c.rank < 0 || candidate || stage_ == stage::joining;
                 unknown ? role().on_unidentified(c) : protocol_error(c, words_for(next));
                 return;
@@ -338,10 +342,10 @@ template <class Role> class control_endpoint : public endpoint_base {
             begin += next.bytes;
             if (is_numbered(next.front.type) && stage_ == stage::joined && c.rank >= 0 && !candidate &&
                 !connections_.with(c).log.take(++c.came))
-                continue; // it came over the connection before this one, too
+                continue; // it came over the earlier connection, too
             role().on_message(c, next.front, next.body);
             if (!c.still(serial)) return;
-            if (c.refused) return c.in.clear(); // nothing that it sends counts any more
+            if (c.refused) return c.in.clear(); // no later message of it counts
         }
         if (begin > 0) c.in.drop(begin);
     }

@@ -18,35 +18,33 @@ namespace HERRING_NAMESPACE::detail::wire {
 inline constexpr std::uint16_t protocol_version = 5;
 
 enum class message_kind : std::uint16_t {
-    hello = 1, // rank → 0: who I am, and a proof that I have the secret
+    hello = 1, // rank → 0: its number and facts, and a proof that it has the secret
     refuse =
-        2, // 0 → rank: you may not join (sequence 1: not now), and why (a failure; to who has proved itself, a proof)
-    still_waiting_for = 3, // 0 → rank, while joining: text that names who is missing
+        2, // 0 → rank: a failure, why it may not join (sequence 1: not now); to a rank with a proof, a proof
+    still_waiting_for = 3, // 0 → rank, while joining: text that names the missing ranks
     welcome = 4,           // 0 → rank: everyone is here, and the times that hold for all
-    barrier = 5,           // rank → 0: I am at barrier `sequence`
-    contribute = 6,        // rank → 0: my bytes for all_gather `sequence`
+    barrier = 5,           // rank → 0: has reached barrier `sequence`
+    contribute = 6,        // rank → 0: its bytes for all_gather `sequence`
     collective_result = 7, // 0 → rank: collective `sequence` is complete; sizes and bytes of all
-    deadline_passed = 8,   // rank → 0: my deadline for `sequence` has passed: name who is missing
+    deadline_passed = 8,   // rank → 0: its deadline for `sequence` has passed: asks for the missing ranks
     fail = 9,              // either way: a failure
-    leave = 10,            // either way: I leave in order
-    heartbeat =
-        11, // either way: a sign of life; `sequence` numbered messages have been taken; to rank 0: from whom data has
-            // come (signs_of_life)
-    suspicion = 12,   // rank → 0: I wait for a rank in vain (a failure; sequence 1: it is lost for certain)
-    probe = 13,       // 0 → rank: whom do you wait for? (probe `sequence`)
+    leave = 10,            // either way: leaves in order
+    heartbeat = 11, // either way: a sign of life; `sequence` numbered messages are taken; to 0: signs_of_life
+    suspicion =
+        12,     // rank → 0: waits for a rank in vain (a failure; sequence 1: that rank is lost for certain)
+    probe = 13, // 0 → rank: whom do you wait for? (probe `sequence`)
     probe_reply = 14, // rank → 0: for that rank (to probe `sequence`)
-    blocked = 15,     // rank → 0: I can do nothing but wait, and where
-    knock = 16, // rank → 0: I want to join; the first message. A rank 0 of another version refuses it by name
-    challenge = 17, // 0 → rank: salt and nonce, which the hello has to prove itself by
-    admit =
-        18, // 0 → rank: a proof that I have the secret, and the world's key; from here on messages have tags
-    resume = 19, // rank → 0: in place of a hello: this connection is to take the place of the one that I have
+    blocked = 15,     // rank → 0: can do nothing but wait, and where
+    knock = 16, // rank → 0: asks to join; the first message. A rank 0 of another version refuses it by name
+    challenge = 17, // 0 → rank: salt and nonce, which the proof of the hello covers
+    admit = 18,  // 0 → rank: a proof that it has the secret, and the world's key; later messages have tags
+    resume = 19, // rank → 0: in place of a hello: this connection is to take the place of an earlier one
     resumed =
-        20 // rank → 0: do so; 0 → rank: it has. `sequence` numbered messages have been taken: the next ones follow
+        20 // rank → 0: do so; 0 → rank: done. `sequence` numbered messages are taken: the next ones follow
 };
 
-/// Whether messages of that kind are counted, kept until they are acknowledged, and repeated over the next connection: all that a
-/// connection carries from the welcome on, but heartbeats.
+/// True if messages of that kind are counted, kept until they are acknowledged, and repeated over the next
+/// connection: all messages from the welcome on, but heartbeats.
 constexpr bool is_numbered(message_kind type) noexcept {
     switch (type) {
     case message_kind::barrier:
@@ -71,17 +69,18 @@ HERRING_SETUP inline void append_message(byte_buffer& to, message_kind type, std
     append_message(to, type, rank, sequence, body, protocol_version);
 }
 
-inline constexpr std::size_t hello_limit = 1024; // head and body, before the sender has said who it is
+inline constexpr std::size_t hello_limit = 1024; // head and body, before the sender is identified
 inline constexpr std::size_t blob_limit = std::size_t{64} << 20; // of one rank in one all_gather
 inline constexpr std::uint32_t body_limit = 0x7FFFFFFFu;
 inline constexpr std::size_t words_limit = 8192; // of a message that carries texts
 
-/// The body of a welcome to a world of `ranks`: job, times, node, machine, rate and role of each rank.
+/// Returns the bytes of a welcome to a world of `ranks`: job, times, node, machine, rate and role of each
+/// rank.
 constexpr std::size_t welcome_bytes(std::size_t ranks) noexcept {
     return 8 + 8 * world_times::count + 13 * ranks;
 }
 
-/// Whose message it is, and when it came.
+/// The sender of a message, and when it came.
 struct sender {
     std::size_t ranks = 0;  ///< of the world
     bool is_rank_0 = false; ///< or another rank, which writes to rank 0
@@ -89,8 +88,9 @@ struct sender {
         false; ///< the receiver has sent the welcome, or read it; before, and over a candidate, little is due
 };
 
-/// How many bytes may follow the head of a message. Checked before anything is allocated: a kind that such a sender does not
-/// send has none. A resume comes before its sender is known, and has `hello_limit`; `resumed` has no body.
+/// Returns how many bytes may follow the head of a message. Checked before anything is allocated: a kind that
+/// such a sender does not send has none. A resume comes before its sender is identified, and has
+/// `hello_limit`; `resumed` has no body.
 constexpr std::size_t most_body(message_kind type, sender const& by) noexcept {
     if (!by.is_admitted && by.is_rank_0) switch (type) {
         case message_kind::refuse:
