@@ -6,6 +6,7 @@
 #include "fuzz.hpp"
 
 #include "herring/control/rendezvous/connection.hpp"
+#include "herring/control/wire/messages.hpp"
 #include "herring/net/handshake.hpp"
 #include "toy_seals.hpp"
 
@@ -95,7 +96,7 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
         at.in.append({comes.data() + from, std::min(piece, comes.size() - from)});
         std::size_t begin = 0;
         while (true) {
-            auto const next = at.parse(begin, {ranks, false, true});
+            auto const next = at.parse(begin, rendezvous::sender{ranks, false, true});
             using state = parsed_message::state;
             wrong = next.is != state::whole && next.is != state::incomplete;
             if (next.is != state::whole) break;

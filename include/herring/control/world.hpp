@@ -6,7 +6,6 @@
 #include "herring/base/config.hpp"
 #include "herring/base/error.hpp"
 #include "herring/control/control.hpp"
-#include "herring/control/failure_detector.hpp"
 #include "herring/control/gather_result.hpp"
 #include "herring/control/world_state.hpp"
 #include "herring/machine/identity.hpp"

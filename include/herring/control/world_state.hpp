@@ -8,7 +8,6 @@
 #include "herring/base/fixed_array.hpp"
 #include "herring/control/control.hpp"
 #include "herring/control/failure/deadlock.hpp"
-#include "herring/control/failure_detector.hpp"
 #include "herring/control/gather_result.hpp"
 #include "herring/control/survival/data_sockets.hpp"
 #include "herring/control/world_times.hpp"

@@ -179,36 +179,34 @@ class handshake {
 
     /// Returns the keys of the messages that follow.
     HERRING_SETUP message_keys keys(bool at_acceptor) const {
-        secret_key const to = key("to ", names_.acceptor), from = key("from ", names_.acceptor);
+        secret_key const to = seen_.key(text({"to ", names_.acceptor}));
+        secret_key const from = seen_.key(text({"from ", names_.acceptor}));
         return at_acceptor ? message_keys(from, to) : message_keys(to, from);
     }
     HERRING_SETUP frame_seal seal(bool at_acceptor, seal_provider const& by) const {
         auto const direction = [&](bool to_acceptor) {
-            return seal_direction(by, to_acceptor != at_acceptor,
-                                  key(to_acceptor ? "sealed to " : "sealed from ", names_.acceptor));
+            return seal_direction(
+                by, to_acceptor != at_acceptor,
+                seen_.key(text({to_acceptor ? "sealed to " : "sealed from ", names_.acceptor})));
         };
         return {direction(!at_acceptor), direction(at_acceptor)};
     }
 
   private:
-    secret_key key(std::string_view direction, std::string_view end) const {
-        return seen_.key(text({direction, end}));
-    }
-
     handshake_names names_;
     transcript seen_;
 };
 
 /// Returns the handshake of a dialer whose proof is `shown`, under that of an acceptor's secrets that proves
-/// it, if one does. The other parameters are those of `handshake`.
+/// it, if one does. `of_acceptor`: its salt. The other parameters are those of `handshake`.
 HERRING_SETUP inline std::optional<handshake> proven_by(handshake_names const& names, secrets const& known,
-                                                        wire::salt const& salt,
+                                                        wire::salt const& of_acceptor,
                                                         std::span<std::byte const> challenge,
                                                         std::span<std::byte const> hello, proof const& shown,
                                                         secret_key const* shared = nullptr) {
     for (secret const* const of : {&known.proves, known.also ? &*known.also : nullptr}) {
         if (of == nullptr) continue;
-        std::optional<handshake> with(std::in_place, names, of->key(salt), challenge, hello, shared);
+        std::optional<handshake> with(std::in_place, names, of->key(of_acceptor), challenge, hello, shared);
         if (equal_in_constant_time(with->proof_of_dialer(), shown)) return with;
     }
     return {};
@@ -217,15 +215,13 @@ HERRING_SETUP inline std::optional<handshake> proven_by(handshake_names const& n
 /// A dialer's end of one handshake, from its hello until the acceptor has admitted it.
 class dialer_handshake {
   public:
-    constexpr explicit dialer_handshake(handshake_names const& names) noexcept : names_(names) {}
-
     /// Writes the reply to `asked`, which came as `challenge`: `mine` with a fresh nonce, and a proof under
     /// `by`, of zeros where `by` is nullptr: then neither end proves anything. `seals`: where both ends seal.
     /// False: the public key of `asked` leads to no key.
     template <class Hello>
-    HERRING_SETUP bool reply(byte_buffer& out, std::span<std::byte const> challenge,
-                             wire::challenge const& asked, Hello mine, seal_provider const* seals,
-                             secret_key const* by) {
+    HERRING_SETUP bool reply(handshake_names const& names, byte_buffer& out,
+                             std::span<std::byte const> challenge, wire::challenge const& asked, Hello mine,
+                             seal_provider const* seals, secret_key const* by) {
         mine.nonce = random_nonce();
         secret_key shared;
         if (seals != nullptr) {
@@ -236,7 +232,7 @@ class dialer_handshake {
         out = mine.write();
         proof shown{};
         if (by != nullptr) {
-            seen_.emplace(names_, *by, challenge, out, seals != nullptr ? &shared : nullptr);
+            seen_.emplace(names, *by, challenge, out, seals != nullptr ? &shared : nullptr);
             shown = seen_->proof_of_dialer();
         }
         out.append(shown);
@@ -265,7 +261,6 @@ class dialer_handshake {
     void reset() noexcept { seen_.reset(); }
 
   private:
-    handshake_names names_;
     std::optional<handshake> seen_;
 };
 

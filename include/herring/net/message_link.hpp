@@ -120,27 +120,28 @@ struct message_link {
         std::span<std::byte> const rest(in.data() + begin, in.size() - begin);
         std::size_t const front = seal ? wire::sealed_head_bytes : wire::head_bytes;
         found.bytes = front;
-        auto const ends = [&](state as) { return found.is = as, found; };
-        if (rest.size() < front) // foreign bytes are known by the first of them, however slowly they come
-            return seal || looks_ours(rest) ? found : ends(state::foreign);
+        state& is = found.is;
+        if (rest.size() < front) { // foreign bytes are known by the first of them, however slowly they come
+            if (!seal && !looks_ours(rest)) is = state::foreign;
+            return found;
+        }
         wire::head& h = found.front;
-        if (seal && !seal->open_head(rest.first<wire::sealed_head_bytes>())) return ends(state::unsealed);
-        if (!h.read(rest)) return ends(seal ? state::unsealed : state::foreign);
-        if (h.length > most(h)) return ends(state::too_long);
+        if (seal && !seal->open_head(rest.first<wire::sealed_head_bytes>()))
+            return is = state::unsealed, found;
+        if (!h.read(rest)) return is = seal ? state::unsealed : state::foreign, found;
+        if (h.length > most(h)) return is = state::too_long, found;
         std::size_t const behind =
             seal ? wire::sealed_body_bytes(h.length) : h.length + (keys ? wire::tag_bytes : 0);
         found.bytes = front + behind;
         if (rest.size() < found.bytes) return found;
         found.body = rest.subspan(front, h.length);
-        if (seal)
-            return ends(seal->open_body(rest.subspan(front, behind)) && h.body_crc == crc32c(found.body)
-                            ? state::whole
-                            : state::unsealed);
-        if (h.body_crc != crc32c(found.body)) return ends(state::damaged);
-        if (keys &&
-            !keys->accepts(rest.first(front), found.body, rest.subspan(front + h.length, wire::tag_bytes)))
-            return ends(state::forged);
-        return ends(state::whole);
+        bool const opens = !seal || seal->open_body(rest.subspan(front, behind));
+        bool const sound = opens && h.body_crc == crc32c(found.body);
+        if (!sound) return is = seal ? state::unsealed : state::damaged, found;
+        bool const proven = !keys || keys->accepts(rest.first(front), found.body,
+                                                   rest.subspan(front + h.length, wire::tag_bytes));
+        is = proven ? state::whole : state::forged;
+        return found;
     }
 
   private:

@@ -37,29 +37,6 @@ constexpr bool out_of_sockets(int why) noexcept {
     return why == EMFILE || why == ENFILE || why == ENOBUFS || why == ENOMEM;
 }
 
-/// Returns a non-blocking socket of an address family; −1 and errno without.
-HERRING_SETUP inline descriptor stream_socket(int family) noexcept {
-    return descriptor(forks::own(::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)));
-}
-/// Begins to connect. False, and errno: that failed at once, also where `socket` is −1.
-HERRING_SETUP inline bool begin_connect(int socket, endpoint const& to) noexcept {
-    return socket >= 0 && (::connect(socket, to.get(), to.size) == 0 || errno == EINPROGRESS);
-}
-/// Returns the result of connecting, once the socket is writable: 0, or the reason as in errno.
-HERRING_SETUP inline int connect_error(int socket) noexcept {
-    int why = 0;
-    socklen_t size = sizeof why;
-    if (::getsockopt(socket, SOL_SOCKET, SO_ERROR, &why, &size) != 0) return errno;
-    if (why != 0) return why;
-    endpoint other;
-    other.size = sizeof other.raw;
-    if (::getpeername(socket, other.get(), &other.size) != 0) return errno;
-    // A socket that connects to its own port on loopback meets itself when no process listens there.
-    endpoint const own = local_end(socket);
-    bool const itself = own.size == other.size && std::memcmp(&own.raw, &other.raw, own.size) == 0;
-    return itself ? ECONNREFUSED : 0;
-}
-
 /// Sets up a control connection: no delay for small messages; a host that has vanished is noticed after about
 /// `patience`, also when idle. A lost packet is sent again at most a second later, however long the network
 /// was away.
@@ -88,6 +65,30 @@ HERRING_SETUP inline void leave_to_detector(int socket, std::chrono::millisecond
     constexpr std::chrono::milliseconds most{std::numeric_limits<int>::max() / 5};
     int const value = static_cast<int>(5 * std::min(patience, most).count());
     (void)::setsockopt(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, &value, sizeof value);
+}
+
+/// Begins to connect over a new socket, tuned unless `patience` is 0. False, and errno: that failed at once;
+/// then `socket` is −1 where there is no socket.
+HERRING_SETUP inline bool dial(descriptor& socket, endpoint const& to,
+                               std::chrono::milliseconds patience = {}) noexcept {
+    socket = descriptor(forks::own(::socket(to.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)));
+    if (socket.get() < 0) return false;
+    if (patience.count() != 0) tune(socket.get(), patience);
+    return ::connect(socket.get(), to.get(), to.size) == 0 || errno == EINPROGRESS;
+}
+/// Returns the result of connecting, once the socket is writable: 0, or the reason as in errno.
+HERRING_SETUP inline int connect_error(int socket) noexcept {
+    int why = 0;
+    socklen_t size = sizeof why;
+    if (::getsockopt(socket, SOL_SOCKET, SO_ERROR, &why, &size) != 0) return errno;
+    if (why != 0) return why;
+    endpoint other;
+    other.size = sizeof other.raw;
+    if (::getpeername(socket, other.get(), &other.size) != 0) return errno;
+    // A socket that connects to its own port on loopback meets itself when no process listens there.
+    endpoint const own = local_end(socket);
+    bool const itself = own.size == other.size && std::memcmp(&own.raw, &other.raw, own.size) == 0;
+    return itself ? ECONNREFUSED : 0;
 }
 
 /// True if the error of a socket is that the kernel has lost patience, and not an answer of the other host.

@@ -36,8 +36,8 @@ TEST_CASE("sockets: a connection is accepted once, with its address") {
     endpoint from;
     CHECK(accept_next(listener.get(), from).get() < 0);
     CHECK_FALSE(out_of_sockets(errno));
-    descriptor const dialer = stream_socket(AF_INET);
-    REQUIRE(begin_connect(dialer.get(), local_end(listener.get())));
+    descriptor dialer;
+    REQUIRE(dial(dialer, local_end(listener.get()), std::chrono::seconds(5)));
     CHECK(connected(dialer.get()) == 0);
     descriptor const accepted = accept_next(listener.get(), from);
     CHECK(accepted.get() >= 0);
@@ -48,12 +48,12 @@ TEST_CASE("sockets: a connection is accepted once, with its address") {
 TEST_CASE("sockets: a port where no process listens refuses, also a socket that meets itself there") {
     endpoint nobody;
     { nobody = local_end(descriptor(listen_on(loopback())).get()); }
-    descriptor const dialer = stream_socket(AF_INET);
-    CHECK((!begin_connect(dialer.get(), nobody) || connected(dialer.get()) == ECONNREFUSED));
-    descriptor const itself = stream_socket(AF_INET);
+    descriptor dialer;
+    CHECK((!dial(dialer, nobody) || connected(dialer.get()) == ECONNREFUSED));
+    descriptor const itself(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     endpoint const own = loopback();
     REQUIRE(::bind(itself.get(), own.get(), own.size) == 0);
-    REQUIRE(begin_connect(itself.get(), local_end(itself.get())));
+    endpoint const there = local_end(itself.get());
+    REQUIRE(::connect(itself.get(), there.get(), there.size) == 0);
     CHECK(connected(itself.get()) == ECONNREFUSED);
-    CHECK_FALSE(begin_connect(-1, own));
 }

@@ -79,7 +79,9 @@ class acceptor : public control_endpoint<coordinator> {
         if (stage_ != stage::joining) return next;
         if (now >= tick_at_) {
             tick_at_ = now + std::chrono::seconds(1);
-            tell_missing();
+            std::vector<int> const ranks = registration::absent(connections_.places());
+            connections_.send_all(message_kind::still_waiting_for, 0,
+                                  waiting_for{ranks.empty() ? 0 : ranks[0], rank_list(ranks)}.write());
         }
         return std::min(next, tick_at_);
     }
@@ -108,7 +110,10 @@ class acceptor : public control_endpoint<coordinator> {
             if (next.get() < 0) {
                 if (!out_of_sockets(errno)) return;
                 last_trouble_ = text({"accept: ", std::strerror(errno)});
-                if (!drop_oldest(read)) pause();
+                if (drop_oldest(read) || paused_) return;
+                paused_ = true; // a listener that stays readable would keep the thread from sleeping
+                resume_at_ = clock::now() + std::chrono::milliseconds(100);
+                for (int const each : settings_.listeners) thread_.forget(each);
                 return;
             }
             int pending = 0;
@@ -138,15 +143,6 @@ class acceptor : public control_endpoint<coordinator> {
         return true;
     }
 
-    /// Pauses the listeners, as no descriptor is left: a listener that stays readable would keep the thread
-    /// from sleeping.
-    HERRING_SETUP void pause() noexcept {
-        if (paused_) return;
-        paused_ = true;
-        resume_at_ = clock::now() + std::chrono::milliseconds(100);
-        for (int const listener : settings_.listeners) thread_.forget(listener);
-    }
-
     void on_connected(connection&) noexcept {} // rank 0 connects to no rank
 
     HERRING_SETUP void on_unidentified(connection& c) noexcept {
@@ -172,7 +168,7 @@ class acceptor : public control_endpoint<coordinator> {
     // ---- joining ------------------------------------------------------------------------------------------
 
     HERRING_SETUP void on_newcomer(connection& from, head const& h, std::span<std::byte const> body) {
-        if (!registration::speaks(h)) return refuse(from, h.rank, registration::other_version(h));
+        if (h.version != protocol_version) return refuse(from, h.rank, registration::other_version(h));
         if (h.type == message_kind::knock && body.empty() && from.challenge.empty()) return challenge(from);
         if (h.type == message_kind::resume) return on_resume(from, h, body);
         hello said;
@@ -181,7 +177,13 @@ class acceptor : public control_endpoint<coordinator> {
         if (h.type != message_kind::hello || from.challenge.empty() || !split_proof(body, words, shown) ||
             !said.read(words) || said.rank != h.rank)
             return on_unidentified(from);
-        std::optional<handshake> const proven = proven_by(from, said, words, shown);
+        bool const sealed = said.seals && settings_.seals != nullptr;
+        secret_key shared;
+        std::optional<handshake> const proven =
+            settings_.secret && (!sealed || from.exchange.agree(said.nonce, shared))
+                ? proven_by(rank_names, *settings_.secret, salt_, from.challenge, words, shown,
+                            sealed ? &shared : nullptr)
+                : std::optional<handshake>();
         if (said.has_secret != settings_.secret.has_value() || (settings_.secret && !proven))
             return refuse(from, said.rank,
                           registration::other_secret(said.has_secret, settings_.secret.has_value()));
@@ -206,17 +208,6 @@ class acceptor : public control_endpoint<coordinator> {
         asks.nonce = to.exchange.begun() ? to.exchange.shown() : random_nonce();
         to.challenge = asks.write();
         connections_.send(to, message_kind::challenge, 0, to.challenge);
-    }
-
-    /// Returns the handshake of a rank that has proved to have one of this rank's secrets.
-    HERRING_SETUP std::optional<handshake> proven_by(connection const& from, hello const& said,
-                                                     std::span<std::byte const> words, proof const& shown) {
-        if (!settings_.secret) return {};
-        bool const sealed = said.seals && settings_.seals != nullptr;
-        secret_key shared;
-        if (sealed && !from.exchange.agree(said.nonce, shared)) return {};
-        return wire::proven_by(rank_names, *settings_.secret, salt_, from.challenge, words, shown,
-                               sealed ? &shared : nullptr);
     }
 
     /// Proves that rank 0 has the secret too, and hands over the world's key. From here on messages have
@@ -330,12 +321,6 @@ class acceptor : public control_endpoint<coordinator> {
         }
         connections_.send_all(message_kind::welcome, 0, body);
         lock_.notify_all();
-    }
-
-    HERRING_SETUP void tell_missing() {
-        std::vector<int> const ranks = registration::absent(connections_.places());
-        connections_.send_all(message_kind::still_waiting_for, 0,
-                              waiting_for{ranks.empty() ? 0 : ranks[0], rank_list(ranks)}.write());
     }
 
   private:

@@ -63,14 +63,6 @@ struct connection : message_link {
     std::size_t room(std::size_t most) const noexcept {
         return rank < 0 && !refused ? std::min(most, hello_limit - in.size()) : most;
     }
-
-    /// Parses the message at byte `begin` of the bytes that have come in. `by`: the sender, where it is
-    /// identified.
-    HERRING_SETUP parsed_message parse(std::size_t begin, sender const& by) {
-        return message_link::parse(begin, [&](head const& h) noexcept {
-            return rank < 0 ? hello_limit - head_bytes : most_body(h.type, by);
-        });
-    }
 };
 
 /// Returns words for bytes of a rank that are no message.

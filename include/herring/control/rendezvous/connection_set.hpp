@@ -82,7 +82,10 @@ class connection_set {
     static std::uint64_t key_of(connection const& c) noexcept { return c.serial; }
 
     HERRING_SETUP connection& open(int socket, std::string from, std::uint32_t what) {
-        connection& c = free_place();
+        connection* free = nullptr;
+        for (connection& each : connections_)
+            if (!each.open()) free = &each;
+        connection& c = free != nullptr ? *free : connections_.emplace_back();
         c = {};
         c.socket = socket;
         c.serial = ++serial_;
@@ -191,12 +194,6 @@ class connection_set {
         if (!to.open() || to.finish || to.broken) return;
         to.append(type, static_cast<std::uint32_t>(rank_), sequence, body, digest, protocol_version);
         flush(to);
-    }
-
-    connection& free_place() {
-        for (connection& c : connections_)
-            if (!c.open()) return c;
-        return connections_.emplace_back();
     }
 
     event_thread& thread_;

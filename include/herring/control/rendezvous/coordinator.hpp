@@ -46,7 +46,9 @@ class coordinator final : public acceptor {
         }
         if (unread_ && !probes_.active() && !failed()) {
             if (now >= look_at_) {
-                look_for_deadlock();
+                unread_ = false;
+                deadlock const found = find_deadlock({reports_.data(), reports_.size()}, false);
+                if (found.rank >= 0) set_failure(describe(found));
                 look_at_ = now + std::chrono::milliseconds(250); // one look for the reports of many ranks
             } else {
                 next = std::min(next, look_at_);
@@ -217,11 +219,6 @@ class coordinator final : public acceptor {
 
     /// Enters what this rank waits for, with a heartbeat.
     HERRING_SETUP void report_blocked(blocked_report const& mine) { reports()[0] = mine; }
-    HERRING_SETUP void look_for_deadlock() {
-        unread_ = false;
-        deadlock const found = find_deadlock({reports_.data(), reports_.size()}, false);
-        if (found.rank >= 0) set_failure(describe(found));
-    }
 
     /// Asks all ranks at once whom they wait for; the thread looks at the replies before it sleeps again.
     HERRING_SETUP void suspect(failure const& why, bool certain) {

@@ -329,8 +329,9 @@ template <class Role> class control_endpoint : public endpoint_base {
         std::uint64_t const serial = c.serial;
         while (true) {
             bool const candidate = connections_.is_candidate(c);
-            parsed_message const next = c.parse(
-                begin, {at(settings_.size), settings_.rank != 0, stage_ == stage::joined && !candidate});
+            parsed_message const next =
+                c.parse(begin, sender{at(settings_.size), settings_.rank != 0,
+                                      stage_ == stage::joined && !candidate, c.rank >= 0});
             if (next.is == parsed_message::state::incomplete) break;
             if (next.is != parsed_message::state::whole) {
                 // Before the welcome, the process at rank 0's address need not be rank 0, nor a process that

@@ -211,14 +211,12 @@ class endpoint_base {
         }
     }
 
-    /// True if some bytes of this rank have not reached the other host.
-    HERRING_SETUP static bool undelivered(connection const& c) noexcept {
-        socket_report found;
-        return c.sent < c.out.size() || (found.read(c.socket) && found.on_its_way);
-    }
+    /// True if some bytes of this rank have not reached another host.
     HERRING_SETUP bool any_undelivered() noexcept {
+        socket_report found;
         for (connection const& c : connections_.all())
-            if (c.open() && undelivered(c)) return true;
+            if (c.open() && (c.sent < c.out.size() || (found.read(c.socket) && found.on_its_way)))
+                return true;
         return false;
     }
 

@@ -93,9 +93,8 @@ class link_to_rank_0 : public control_endpoint<participant> {
 
     /// Begins to connect. nullptr: it is refused at once.
     HERRING_SETUP connection* connect(endpoint const& to, clock::duration most) {
-        descriptor made = stream_socket(to.family());
-        if (made.get() >= 0) tune(made.get(), settings_.times.detector.peer_timeout);
-        if (!begin_connect(made.get(), to)) {
+        descriptor made;
+        if (!dial(made, to, settings_.times.detector.peer_timeout)) {
             last_trouble_ = text({to.text(), ": ", std::strerror(errno)});
             return nullptr;
         }
@@ -153,7 +152,9 @@ class link_to_rank_0 : public control_endpoint<participant> {
             // Rank 0 has closed all connections that it may have put in this rank's place.
             if (offered && rank_0() != nullptr && rank_0()->ended && connections_.offered() == 0)
                 lost(*rank_0(), why);
-        } else if (may_carry_on(why)) {
+        } else if (stage_ == stage::joined && !left_[0] &&
+                   (connections_.offered() != 0 || (is_timeout(why) && !leaving_))) {
+            // Another connection may take its place, or has taken it at rank 0.
             c.ended = !is_timeout(why);
             connections_.give_up(c);
             redial_.at_once();
@@ -161,15 +162,8 @@ class link_to_rank_0 : public control_endpoint<participant> {
             lost(c, why);
         }
     }
-    /// True if another connection may take the place of the one that has ended for that reason, or has taken
-    /// it at rank 0.
-    HERRING_SETUP bool may_carry_on(int why) noexcept {
-        return stage_ == stage::joined && !left_[0] &&
-               (connections_.offered() != 0 || (is_timeout(why) && !leaving_));
-    }
 
-    // ---- another connection, where nothing gets through this one
-    // --------------------------------------------
+    // ---- another connection, where nothing gets through this one ---------------------------------------
 
     /// Connects anew when that is due. Where rank 0's host answers, and rank 0 says nothing, its process is
     /// stopped: no connection changes that.
@@ -317,7 +311,8 @@ class link_to_rank_0 : public control_endpoint<participant> {
     HERRING_SETUP bool reply(connection& to, wire::challenge const& asked, message_kind type,
                              Words const& mine, bool sealed, secret_key const* by) {
         byte_buffer words;
-        if (!handshake_.reply(words, to.challenge, asked, mine, sealed ? settings_.seals : nullptr, by))
+        if (!handshake_.reply(rank_names, words, to.challenge, asked, mine,
+                              sealed ? settings_.seals : nullptr, by))
             return false;
         connections_.send(to, type, 0, words);
         return true;
@@ -388,8 +383,8 @@ class link_to_rank_0 : public control_endpoint<participant> {
     time_point retry_at_{};
     std::chrono::milliseconds backoff_{10};
     std::size_t next_address_ = 0;
-    dialer_handshake handshake_{rank_names}; // from the hello, or the resume, to the admission
-    connection* candidate_ = nullptr;        // under way
+    dialer_handshake handshake_;      // from the hello, or the resume, to the admission
+    connection* candidate_ = nullptr; // under way
     redial_schedule redial_;
 };
 

@@ -41,8 +41,7 @@ class participant final : public link_to_rank_0 {
         if (suspected_at_ != time_point{}) suspected_at_ += late;
     }
 
-    // ---- messages of rank 0
-    // ---------------------------------------------------------------------------------
+    // ---- messages of rank 0 ----------------------------------------------------------------------------
 
     HERRING_SETUP void on_message(connection& from, head const& h, std::span<std::byte const> body) {
         if (h.version != protocol_version && h.type != message_kind::refuse)

@@ -37,7 +37,6 @@ class registration {
 
     fixed_array<hello> const& hellos() const noexcept { return hellos_; }
 
-    static bool speaks(head const& h) noexcept { return h.version == protocol_version; }
     HERRING_SETUP static refusal other_version(head const& h) {
         return {errc::mismatch, text({"it speaks version ", h.version, " of the protocol, rank 0 version ",
                                       protocol_version, "; build every rank from one version of Herring"})};

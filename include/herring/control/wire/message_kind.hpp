@@ -86,6 +86,10 @@ struct sender {
     bool is_rank_0 = false; ///< or another rank, which writes to rank 0
     bool is_admitted =
         false; ///< the receiver has sent the welcome, or read it; before, and over a candidate, little is due
+    bool is_identified = true;
+
+    /// Returns how many bytes may follow that head.
+    constexpr std::size_t operator()(head const& front) const noexcept;
 };
 
 /// Returns how many bytes may follow the head of a message. Checked before anything is allocated: a kind that
@@ -125,6 +129,10 @@ constexpr std::size_t most_body(message_kind type, sender const& by) noexcept {
     default:
         return 0;
     }
+}
+
+constexpr std::size_t sender::operator()(head const& front) const noexcept {
+    return is_identified ? most_body(front.type, *this) : hello_limit - head_bytes;
 }
 
 } // namespace HERRING_NAMESPACE::detail::wire

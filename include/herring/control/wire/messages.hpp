@@ -8,7 +8,6 @@
 #include "herring/base/config.hpp"
 #include "herring/base/error.hpp"
 #include "herring/base/fixed_array.hpp"
-#include "herring/base/little_endian.hpp"
 #include "herring/control/failure/deadlock.hpp"
 #include "herring/control/failure/wait_graph.hpp"
 #include "herring/control/wire/message_kind.hpp"
@@ -36,10 +35,10 @@ namespace HERRING_NAMESPACE::detail::wire {
 inline constexpr handshake_names rank_names{"herring control 5", "rank", "rank 0"};
 
 /// The sequence number of a refusal, as its proof covers it.
-HERRING_SETUP inline std::array<std::byte, 8> refusal_front(std::uint64_t sequence) noexcept {
-    std::array<std::byte, 8> bytes{};
-    put(bytes.data(), sequence);
-    return bytes;
+HERRING_SETUP inline byte_buffer refusal_front(std::uint64_t sequence) {
+    byte_buffer out;
+    append<std::uint64_t>(out, sequence);
+    return out;
 }
 
 /// Writes the body of `deadline_passed`: how long a rank has waited.

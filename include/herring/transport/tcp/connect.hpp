@@ -306,12 +306,10 @@ class tcp_connector {
     HERRING_SETUP void dial(attempt& l) {
         l.greeted = false;
         l.got = 0;
-        l.socket = stream_socket(l.there.family());
-        if (l.socket.get() < 0) {
-            retry(l, errno);
-            return out_of_descriptors();
-        }
-        if (!begin_connect(l.socket.get(), l.there)) retry(l, errno);
+        if (detail::dial(l.socket, l.there)) return;
+        bool const without = l.socket.get() < 0;
+        retry(l, errno);
+        if (without) out_of_descriptors();
     }
 
     HERRING_SETUP frame_buffer own_hello(int lane) const {

@@ -40,7 +40,7 @@ struct heard {
     wire::hello said{};
     heard(dialer_handshake& rank, wire::challenge const& asked, std::uint32_t number,
           seal_provider const* seals, secret_key const* by) {
-        REQUIRE(rank.reply(reply, asked.write(), asked, hello_of(number), seals, by));
+        REQUIRE(rank.reply(rank_names, reply, asked.write(), asked, hello_of(number), seals, by));
         REQUIRE(wire::split_proof(reply, words, shown));
         REQUIRE(said.read(words));
     }
@@ -52,7 +52,7 @@ TEST_CASE("rank_handshake: both prove to each other that they have the secret") 
     secret_key const key(random_nonce()), other(random_nonce());
     wire::challenge const asked = asks();
     byte_buffer const challenge = asked.write();
-    dialer_handshake rank{rank_names};
+    dialer_handshake rank;
     wire::admit told;
     CHECK_FALSE(rank.begun());
     CHECK_FALSE(rank.proves(told.proof, told.wrapped)); // nothing was proved
@@ -79,7 +79,7 @@ TEST_CASE("rank_handshake: a refusal is rank 0's if it proves so, with that numb
     secret_key const key(random_nonce());
     wire::challenge const asked = asks();
     byte_buffer const challenge = asked.write();
-    dialer_handshake rank{rank_names};
+    dialer_handshake rank;
     heard const at_0(rank, asked, 2, nullptr, &key);
     wire::handshake const rank_0(rank_names, key, challenge, at_0.words);
     byte_buffer const& words = challenge; // any
@@ -98,7 +98,7 @@ TEST_CASE("rank_handshake: a refusal is rank 0's if it proves so, with that numb
 
 TEST_CASE("rank_handshake: without a key nothing is proved") {
     wire::challenge const asked = asks();
-    dialer_handshake rank{rank_names};
+    dialer_handshake rank;
     heard const at_0(rank, asked, 1, nullptr, nullptr);
     CHECK(at_0.shown == wire::proof{});
     CHECK_FALSE(rank.begun());
@@ -110,15 +110,16 @@ TEST_CASE("rank_handshake: where both seal, what they share by an exchange goes 
     wire::challenge asked = asks(true);
     asked.nonce = rank_0s.shown();
     byte_buffer const challenge = asked.write();
-    dialer_handshake rank{rank_names};
+    dialer_handshake rank;
     heard const at_0(rank, asked, 1, &toy_seals::table(), &key);
     secret_key shared;
     REQUIRE(rank_0s.agree(at_0.said.nonce, shared));
     CHECK(at_0.shown == wire::handshake(rank_names, key, challenge, at_0.words, &shared).proof_of_dialer());
     CHECK(at_0.shown != wire::handshake(rank_names, key, challenge, at_0.words).proof_of_dialer());
     asked.nonce.fill(std::byte{0}); // a key with which everybody knows what is shared
-    dialer_handshake refused{rank_names};
+    dialer_handshake refused;
     byte_buffer none;
-    CHECK_FALSE(refused.reply(none, asked.write(), asked, hello_of(1), &toy_seals::table(), &key));
+    CHECK_FALSE(
+        refused.reply(rank_names, none, asked.write(), asked, hello_of(1), &toy_seals::table(), &key));
     CHECK_FALSE(refused.begun());
 }
