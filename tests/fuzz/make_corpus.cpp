@@ -6,7 +6,7 @@
 #include "herring/checkpoint/manifest.hpp"
 #include "herring/checkpoint/replica.hpp"
 #include "herring/control/rendezvous/pending_collective.hpp"
-#include "herring/control/wire/frame.hpp"
+#include "herring/control/wire/message_kind.hpp"
 #include "herring/control/wire/messages.hpp"
 #include "herring/engine/command.hpp"
 #include "herring/ensemble/messages.hpp"

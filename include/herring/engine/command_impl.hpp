@@ -3,9 +3,9 @@
 #ifndef HERRING_ENGINE_COMMAND_IMPL_HPP
 #define HERRING_ENGINE_COMMAND_IMPL_HPP
 
+#include "herring/base/codec.hpp"
 #include "herring/base/config.hpp"
 #include "herring/base/little_endian.hpp"
-#include "herring/control/wire/codec.hpp"
 #include "herring/engine/command.hpp"
 
 #include <cstddef>

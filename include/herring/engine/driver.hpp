@@ -4,14 +4,13 @@
 #define HERRING_ENGINE_DRIVER_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/control/failure/departure.hpp"
-#include "herring/control/failure/stall_detector.hpp"
 #include "herring/control/failure/wait_graph.hpp"
 #include "herring/control/world_state.hpp"
 #include "herring/engine/engine.hpp"
 #include "herring/machine/cpu_pause.hpp"
 #include "herring/machine/futex.hpp"
 #include "herring/machine/start_thread.hpp"
+#include "herring/net/life_signs.hpp"
 #include "herring/waiting/waiting.hpp"
 
 #include <atomic>

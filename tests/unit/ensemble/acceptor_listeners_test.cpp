@@ -3,9 +3,9 @@
 #include "herring/ensemble/acceptor_sockets.hpp"
 
 #include "doctest/doctest.h"
-#include "herring/control/rendezvous/event_thread.hpp"
 #include "herring/error.hpp"
 #include "herring/machine/address.hpp"
+#include "herring/net/event_thread.hpp"
 
 #include <chrono>
 #include <string>

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "herring/ensemble/messages.hpp"
 
-#include "herring/control/wire/handshake.hpp"
 #include "herring/crypto/random.hpp"
+#include "herring/net/handshake.hpp"
 
 #include "doctest/doctest.h"
 
@@ -37,7 +37,7 @@ TEST_CASE("admission: another secret, challenge, hello, role, body or protocol i
     add(admission_handshake(one, a, c).proof_of_member());
     add(lane_handshake(one, a, b).proof_of_member());
     add(lane_handshake(one, a, b).proof_of_frontend());
-    add(wire::handshake(one, a, b).proof_of_rank());
+    add(wire::handshake(wire::rank_names, one, a, b).proof_of_dialer());
     CHECK(admission_handshake(one, a, b).proof_of_member() == base.proof_of_member());
 }
 

@@ -1,4 +1,4 @@
-// herring: hello and goodbye over libfabric: a pair of ranks shows that it is connected; a rank announces that it leaves.
+// herring: hello and goodbye over libfabric: a pair of ranks is connected; a rank announces that it leaves.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_TRANSPORT_OFI_HANDSHAKE_HPP
 #define HERRING_TRANSPORT_OFI_HANDSHAKE_HPP
@@ -7,12 +7,12 @@
 #include "herring/base/error.hpp"
 #include "herring/base/fixed_array.hpp"
 #include "herring/base/little_endian.hpp"
-#include "herring/control/failure/stall_detector.hpp"
 #include "herring/control/world.hpp"
 #include "herring/crypto/hmac.hpp"
 #include "herring/crypto/random.hpp"
 #include "herring/crypto/secret_key.hpp"
 #include "herring/crypto/sha256.hpp"
+#include "herring/net/life_signs.hpp"
 #include "herring/transport/ofi/channel.hpp"
 #include "herring/transport/ofi/select.hpp"
 #include "herring/transport/ofi/sleep.hpp"
@@ -32,13 +32,14 @@ namespace HERRING_NAMESPACE::detail {
 
 /// Two notes each way between a pair of ranks. They are untagged, so that every tag is the engine's.
 ///
-/// Hello:    at construction, both ways, before anything else; it makes the connection and shows that it works. The
-///           lower rank sends first: two connections at once would be work for nothing.
-/// Goodbye:  from a rank that leaves, with the number of messages that it has sent. The receiver waits for them, in
-///           whatever order they come; then that rank is lost to it.
-/// Proof:    each note has an HMAC, under a key of the pair and of this construction: of both ranks' nonces, which came over the
-///           control connections. What was recorded of another transport or job is no note; nor is what comes back.
-/// Cost:     two receives a peer, posted once; one branch a poll while nobody leaves.
+/// Hello:    at construction, both ways, before anything else; it connects the pair and shows that the
+///           connection works. The lower rank sends first: two connections at once would be work for nothing.
+/// Goodbye:  from a rank that leaves, with the number of messages that it has sent. The receiver waits for
+///           them, in whatever order they come; then that rank is lost to it.
+/// Proof:    each note has an HMAC, under a key of the pair and of this construction: of both ranks' nonces,
+///           which came over the control connections. A note that was recorded of another transport or job
+///           proves nothing; nor does one that comes back to its sender.
+/// Cost:     two receives a peer, posted once; one branch a poll while no peer leaves.
 /// Errors:   `unreachable` and `timeout` at construction, naming the peer; later the peer is lost.
 class ofi_handshake {
   public:
@@ -52,7 +53,7 @@ class ofi_handshake {
             posts_[i].peer = static_cast<std::uint32_t>(i / posts_a_peer);
         }
     }
-    /// Once the endpoint is open.
+    /// To be called once the endpoint is open.
     HERRING_SETUP void register_memory() {
         channel_.register_memory({reinterpret_cast<std::byte*>(notes_.data()), notes_.size() * sizeof(notes)},
                                  -1);
@@ -94,7 +95,7 @@ class ofi_handshake {
         }
     }
 
-    /// A note was sent or received.
+    /// Handles a note that was sent or received.
     HERRING_SETUP void done(ofi_post const& o) noexcept {
         if (o.what == ofi_post::note_out)
             states_[o.peer].writing = false;
@@ -105,14 +106,14 @@ class ofi_handshake {
     HERRING_SETUP void failed(ofi_post const& o) noexcept {
         if (o.what == ofi_post::note_out) states_[o.peer].writing = false;
     }
-    /// Whether a post is of a note.
+    /// True if a post is of a note.
     bool owns(ofi_post const* o) const noexcept { return posts_.begin() <= o && o < posts_.end(); }
 
-    /// Whether a peer has said goodbye and is not lost yet.
+    /// True if a peer has said goodbye and is not lost yet.
     bool has_departures() const noexcept { return leaving_ > 0; }
-    /// Reports a peer that has said goodbye as lost: once all that it sent is received and all that was sent to it is
-    /// taken, or when nothing has moved for `drain_timeout`, for some of it may have no receive. Time in which this rank
-    /// did not poll does not count.
+    /// Reports a peer that has said goodbye as lost: once all its messages are received and all messages to
+    /// it are taken, or when nothing has moved for `drain_timeout`, for some of them may have no receive.
+    /// Time in which this rank did not poll does not count.
     HERRING_SETUP void retire_departed() noexcept {
         time_point const now = clock::now();
         leaving_ = 0;
@@ -136,7 +137,7 @@ class ofi_handshake {
     }
 
   private:
-    // For sending a goodbye; without progress of what was announced.
+    // For sending a goodbye; without progress of the announced messages.
     static constexpr std::chrono::milliseconds goodbye_timeout{200}, drain_timeout{250};
 
     struct note {
@@ -145,7 +146,7 @@ class ofi_handshake {
         std::uint32_t what = nothing; ///< so that a message that is too short is no hello
         std::uint32_t rank = 0;
         std::uint64_t messages = 0; ///< of a goodbye: sent and complete
-        sha256_digest proof{};      ///< of what is before
+        sha256_digest proof{};      ///< of the members before
     };
     struct notes {
         note hello, goodbye, out;
@@ -188,7 +189,8 @@ class ofi_handshake {
             ranks_.derive_key(of(p).key.bytes(), "herring ofi notes 1", p.rank, both);
         }
     }
-    /// The sender's rank is in the note, so no note of one end is one of the other.
+    /// Returns the proof of a note. The sender's rank is in the note, so no note of one end is one of the
+    /// other.
     HERRING_SETUP static sha256_digest prove(secret_key const& key, note const& said) noexcept {
         std::array<std::byte, 24> bytes{};
         put(bytes.data(), said.job);
@@ -237,7 +239,7 @@ class ofi_handshake {
             return channel_.lose(p, errc::protocol);
         }
         if (!s.greeted) {
-            s.greeted = true; // nobody leaves before all hellos are exchanged: the next note is its goodbye
+            s.greeted = true; // no rank leaves before all hellos are exchanged: the next note is its goodbye
             return;
         }
         s.leaving = true;

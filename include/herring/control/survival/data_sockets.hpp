@@ -1,7 +1,7 @@
-// herring: the sockets by which a rank exchanges data: from what the kernel counts there follows who lives, and which link is slow.
+// herring: a rank's data sockets: the kernel's counts tell which ranks live, and which links are slow.
 // SPDX-License-Identifier: Apache-2.0
-#ifndef HERRING_CONTROL_DATA_SOCKETS_HPP
-#define HERRING_CONTROL_DATA_SOCKETS_HPP
+#ifndef HERRING_CONTROL_SURVIVAL_DATA_SOCKETS_HPP
+#define HERRING_CONTROL_SURVIVAL_DATA_SOCKETS_HPP
 
 #include "herring/base/config.hpp"
 #include "herring/machine/monitor.hpp"
@@ -15,32 +15,33 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// What the kernel says of a TCP connection (TCP_INFO).
+/// The kernel's report of a TCP connection (TCP_INFO).
 struct socket_report {
-    int rank = -1;                          ///< at the other end
-    std::chrono::milliseconds since_data{}; ///< for how long no data has come in that continues what had come
-    std::chrono::milliseconds since_packet{}; ///< for how long nothing at all has come in
-    std::chrono::microseconds queueing{};     ///< by how much a round trip takes longer than the shortest one
+    int rank = -1;                            ///< at the other end
+    std::chrono::milliseconds since_data{};   ///< time since data came in that continues the earlier data
+    std::chrono::milliseconds since_packet{}; ///< time since anything at all came in
+    std::chrono::microseconds queueing{};     ///< excess of a round trip over the shortest one
     std::chrono::microseconds round_trip{};   ///< smoothed
     std::chrono::microseconds shortest{};     ///< round trip; 0: not measured
     std::size_t in_flight = 0;                ///< bytes that are sent and not acknowledged, in whole packets
-    unsigned unanswered = 0;        ///< retransmissions and probes in a row that nothing has answered
-    std::uint64_t received = 0;     ///< bytes, since the connection was made
-    std::uint64_t acknowledged = 0; ///< of the bytes that were sent
+    unsigned unanswered = 0;                  ///< retransmissions and probes in a row without an answer
+    std::uint64_t received = 0;               ///< bytes, since the connection was opened
+    std::uint64_t acknowledged = 0;           ///< of the bytes that were sent
     std::uint32_t lost =
-        0; ///< packets that were sent again, and not for nothing, since the connection was made
-    bool on_its_way = false; ///< what was sent has not all been acknowledged
+        0; ///< packets that were sent again, and not for nothing, since the connection was opened
+    bool on_its_way = false; ///< some of the sent bytes have not been acknowledged
 
-    /// False: it is no such connection.
+    /// Reads the report. False: the socket is no such connection.
     ///
     /// Cost: one system call.
     HERRING_SEPARABLE bool read(int socket) noexcept;
 };
 
-/// How many bytes of a connection may be written and not acknowledged: half a second of what the link carries, at least two
-/// packets; 0: any number, because the link carries 100 Mbit/s or more, or nothing waits in its queues. Pure.
-// The rate is what is in flight by the time of a round trip (Little's law): that of one connection's share of the link, so
-// that the bounds of all who share it come to half a second in all.
+/// Returns how many bytes of a connection may be written and not acknowledged: half a second of the link's
+/// rate, at least two packets; 0: any number, because the link carries 100 Mbit/s or more, or nothing waits
+/// in its queues. Pure.
+// The rate is the bytes in flight by the time of a round trip (Little's law): that of one connection's share
+// of the link, so that the bounds of all that share the link come to half a second together.
 constexpr std::size_t flight_bound(socket_report const& of) noexcept {
     using namespace std::chrono_literals;
     constexpr std::size_t two_packets = 3'000, fast = 12'500'000;
@@ -49,19 +50,21 @@ constexpr std::size_t flight_bound(socket_report const& of) noexcept {
     return rate >= fast ? 0 : rate / 2 < two_packets ? two_packets : rate / 2;
 }
 
-/// The data connections of a rank in one world, over which transports lie.
+/// The data connections of a rank in one world, under its transports.
 ///
-/// The thread of the control connections looks at them with each heartbeat. Data that comes in is a sign of life of the rank that
-/// sent it: over a slow link heartbeats queue behind it. Acknowledgements are not: they come from a host. What a connection
-/// may have in flight is bounded while its link is slow, so that little waits in queues before the next heartbeat.
-/// A socket whose transport has ended is kept while what was sent over it is on its way: one that is closed with bytes that nobody
-/// has read, or that gets some later, resets the connection, and the other end loses what has not arrived.
+/// The thread of the control connections looks at them with each heartbeat. Incoming data is a sign of life
+/// of the rank that sent it: over a slow link heartbeats queue behind it. Acknowledgements are not: they come
+/// from a host. The bytes that a connection may have in flight are bounded while its link is slow, so that
+/// little waits in queues before the next heartbeat. A socket whose transport has ended is kept while its
+/// bytes are in flight: a socket that is closed with unread bytes, or that gets some later, resets the
+/// connection, and the other end loses the bytes that have not arrived.
 /// Threads:  any. A socket is taken out before it is closed.
-/// Lifetime: held by the world and by each `data_socket`; the last one frees it, and closes what is kept.
+/// Lifetime: held by the world and by each `data_socket`; the last holder frees it, and closes the kept
+///           sockets.
 /// Cost:     a look is one system call a connection.
 class data_sockets {
   public:
-    /// Held once; nullptr without memory.
+    /// Returns an object that is held once; nullptr without memory.
     HERRING_SEPARABLE static data_sockets* make() noexcept;
     void hold() noexcept { uses_.fetch_add(1, std::memory_order_relaxed); }
     HERRING_SEPARABLE void release() noexcept;
@@ -69,12 +72,13 @@ class data_sockets {
     /// Errors: `std::bad_alloc`.
     HERRING_SEPARABLE void add(int rank, int socket);
     HERRING_SEPARABLE void remove(int socket) noexcept;
-    /// Nothing is sent over `socket` any more, nor read. Closes it, as soon as all has arrived.
+    /// Sends nothing over `socket` any more, and reads nothing. Closes it as soon as all bytes have arrived.
     HERRING_SEPARABLE void keep(int socket) noexcept;
     /// Closes kept sockets over which all has arrived. Returns whether any is left.
     HERRING_SEPARABLE bool close_arrived() noexcept;
 
-    /// Calls `report(socket_report const&)` for each connection, and bounds what those over slow links have in flight.
+    /// Calls `report(socket_report const&)` for each connection, and bounds the bytes in flight over slow
+    /// links.
     template <class Report> HERRING_SETUP void look(Report&& report) {
         (void)close_arrived();
         monitor::guard const held(lock_);
@@ -94,7 +98,7 @@ class data_sockets {
         int socket;
         entry* next;
         bool bounded = false;
-        bool prompt = false; // sends again after a second at most
+        bool prompt = false; // retransmits after a second at most
         bool kept = false;
     };
 
@@ -122,7 +126,7 @@ class data_socket {
     }
     ~data_socket() { reset(); }
 
-    /// Before the socket is closed.
+    /// To be called before the socket is closed.
     HERRING_SEPARABLE void reset() noexcept;
     /// Hands the socket over to the world: nothing is sent over it any more, nor read.
     HERRING_SEPARABLE void keep() noexcept;
@@ -135,7 +139,7 @@ class data_socket {
 } // namespace HERRING_NAMESPACE::detail
 
 #ifndef HERRING_SEPARATE
-#include "herring/control/data_sockets_impl.hpp"
+#include "herring/control/survival/data_sockets_impl.hpp"
 #endif
 
-#endif // HERRING_CONTROL_DATA_SOCKETS_HPP
+#endif // HERRING_CONTROL_SURVIVAL_DATA_SOCKETS_HPP

@@ -1,7 +1,7 @@
-// herring: rank 0's door: who connects is challenged, and admitted as a rank or refused; a rank may come again.
+// herring: rank 0's acceptor: challenges connections, admits ranks or refuses them; a rank may connect again.
 // SPDX-License-Identifier: Apache-2.0
-#ifndef HERRING_CONTROL_RENDEZVOUS_DOOR_HPP
-#define HERRING_CONTROL_RENDEZVOUS_DOOR_HPP
+#ifndef HERRING_CONTROL_RENDEZVOUS_ACCEPTOR_HPP
+#define HERRING_CONTROL_RENDEZVOUS_ACCEPTOR_HPP
 
 #include "herring/base/config.hpp"
 #include "herring/base/error.hpp"
@@ -11,15 +11,16 @@
 #include "herring/control/rendezvous/endpoint.hpp"
 #include "herring/control/rendezvous/registration.hpp"
 #include "herring/control/rendezvous/settings.hpp"
-#include "herring/control/wire/handshake.hpp"
 #include "herring/control/wire/messages.hpp"
 #include "herring/crypto/random.hpp"
 #include "herring/crypto/secret.hpp"
 #include "herring/crypto/secret_key.hpp"
 #include "herring/machine/address.hpp"
-#include "herring/machine/forks.hpp"
+#include "herring/machine/descriptor.hpp"
 #include "herring/machine/identity.hpp"
 #include "herring/model/topology.hpp"
+#include "herring/net/handshake.hpp"
+#include "herring/net/sockets.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -38,21 +39,20 @@
 
 namespace HERRING_NAMESPACE::detail::rendezvous {
 
-inline constexpr int pending_limit = 64; // unidentified connections
+inline constexpr int pending_limit = 64; // connections that are not identified
 
 class coordinator;
 
-/// Where ranks connect to rank 0: each knocks, is challenged, says hello, and is let in or refused (control/wire/handshake.hpp).
-/// An unidentified connection takes one of
-/// `pending_limit` places for at most `pending_time`. A rank that has been admitted may come again over another connection, which
-/// takes the place of the one that it has.
+/// Accepts connections to rank 0. Each asks to join, is challenged, says hello, and is admitted or refused
+/// (net/handshake.hpp). A pending connection takes one of `pending_limit` places for at most `pending_time`.
+/// A rank that has been admitted may connect again; the newer connection takes the place of the older one.
 ///
 /// Threads:  as `endpoint_base`.
-class door : public control_endpoint<coordinator> {
+class acceptor : public control_endpoint<coordinator> {
   protected:
-    HERRING_SETUP explicit door(settings&& from)
+    HERRING_SETUP explicit acceptor(settings&& from)
         : control_endpoint(std::move(from)), registration_(own_hello()) {}
-    ~door() = default;
+    ~acceptor() = default;
 
     HERRING_SETUP void on_start() {
         local_address_ = local_end(settings_.listeners.at(0)).address();
@@ -61,7 +61,7 @@ class door : public control_endpoint<coordinator> {
         watch_listeners();
     }
 
-    /// Not all ranks came in time.
+    /// Ends joining: not all ranks came in time.
     HERRING_SETUP void on_join_timeout() {
         stage_ = stage::refused;
         why_refused_ = registration_.timed_out(registration::absent(connections_.places()),
@@ -69,7 +69,7 @@ class door : public control_endpoint<coordinator> {
         connections_.send_all(message_kind::refuse, 0, write_failure(why_refused_));
     }
 
-    /// Does what is due of listeners and joins; returns when something is due next.
+    /// Does the work that is due of listeners and joins; returns when more is due.
     HERRING_SETUP time_point look_after_joins(time_point now) {
         if (paused_ && now >= resume_at_) {
             paused_ = false;
@@ -79,7 +79,9 @@ class door : public control_endpoint<coordinator> {
         if (stage_ != stage::joining) return next;
         if (now >= tick_at_) {
             tick_at_ = now + std::chrono::seconds(1);
-            tell_missing();
+            std::vector<int> const ranks = registration::absent(connections_.places());
+            connections_.send_all(message_kind::still_waiting_for, 0,
+                                  waiting_for{ranks.empty() ? 0 : ranks[0], rank_list(ranks)}.write());
         }
         return std::min(next, tick_at_);
     }
@@ -93,7 +95,7 @@ class door : public control_endpoint<coordinator> {
             thread_.watch(settings_.listeners[i], listener_key + i, EPOLLIN);
     }
 
-    /// Whether the event was at a listener. `read(connection&)`: reads what has come in there.
+    /// True if the event was at a listener. `read(connection&)`: reads the bytes that have come in there.
     template <class Read> HERRING_SETUP bool on_listener(std::uint64_t key, Read const& read) {
         if (key < listener_key) return false;
         if (key - listener_key < settings_.listeners.size())
@@ -104,28 +106,28 @@ class door : public control_endpoint<coordinator> {
     template <class Read> HERRING_SETUP void accept(int listener, Read const& read) {
         for (int i = 0; i < 16; ++i) {
             endpoint from;
-            from.size = sizeof from.raw;
-            int const socket =
-                forks::own(::accept4(listener, from.get(), &from.size, SOCK_NONBLOCK | SOCK_CLOEXEC));
-            if (socket < 0) {
-                if (errno == EINTR || errno == ECONNABORTED) continue;
-                if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
-                    last_trouble_ = text({"accept: ", std::strerror(errno)});
-                    if (!drop_oldest(read)) pause();
-                }
+            descriptor next = accept_next(listener, from);
+            if (next.get() < 0) {
+                if (!out_of_sockets(errno)) return;
+                last_trouble_ = text({"accept: ", std::strerror(errno)});
+                if (drop_oldest(read) || paused_) return;
+                paused_ = true; // a listener that stays readable would keep the thread from sleeping
+                resume_at_ = clock::now() + std::chrono::milliseconds(100);
+                for (int const each : settings_.listeners) thread_.forget(each);
                 return;
             }
             int pending = 0;
             for (connection const& c : connections_.all()) pending += c.pending();
             if (pending >= pending_limit) drop_oldest(read);
-            connection& c = connections_.open(socket, from.text(), EPOLLIN);
-            tune(socket, settings_.times.detector.peer_timeout);
-            read(c); // it has often knocked already
+            tune(next.get(), settings_.times.detector.peer_timeout);
+            connection& c = connections_.open(next.release(), from.text(), EPOLLIN);
+            read(c); // its first message is often here already
         }
     }
 
-    /// Makes room among unidentified connections: a rank knocks at once, so one that has not is the least likely to be a
-    /// rank, and the oldest of them the least of all; a rank connects again.
+    /// Makes room among pending connections: a rank sends its first message at once, so a silent connection
+    /// is the least likely to be a rank, and the oldest silent one the least of all. A rank that is dropped
+    /// connects again.
     template <class Read> HERRING_SETUP bool drop_oldest(Read const& read) {
         connection* oldest = nullptr;
         auto const less_likely = [](connection const& a, connection const& b) {
@@ -141,15 +143,7 @@ class door : public control_endpoint<coordinator> {
         return true;
     }
 
-    /// Out of descriptors: a listener that stays readable would keep the thread from sleeping.
-    HERRING_SETUP void pause() noexcept {
-        if (paused_) return;
-        paused_ = true;
-        resume_at_ = clock::now() + std::chrono::milliseconds(100);
-        for (int const listener : settings_.listeners) thread_.forget(listener);
-    }
-
-    void on_connected(connection&) noexcept {} // rank 0 connects to nobody
+    void on_connected(connection&) noexcept {} // rank 0 connects to no rank
 
     HERRING_SETUP void on_unidentified(connection& c) noexcept {
         if (c.rank < 0 && !c.refused) registration_.count_unidentified();
@@ -162,7 +156,7 @@ class door : public control_endpoint<coordinator> {
         if (c.rank < 0 || connections_.is_candidate(c)) {
             on_unidentified(c);
         } else if (is_timeout(why) && stage_ == stage::joined && !leaving_ && !left_[at(c.rank)]) {
-            connections_.give_up(c); // the rank makes another one, or is silent
+            connections_.give_up(c); // the rank connects again, or is silent
         } else if (stage_ == stage::joining) {
             close_connection(c); // its place is free again
             last_trouble_ = text({"rank ", c.rank, " (", c.from, ") left before all were here"});
@@ -174,7 +168,7 @@ class door : public control_endpoint<coordinator> {
     // ---- joining ------------------------------------------------------------------------------------------
 
     HERRING_SETUP void on_newcomer(connection& from, head const& h, std::span<std::byte const> body) {
-        if (!registration::speaks(h)) return refuse(from, h.rank, registration::other_version(h));
+        if (h.version != protocol_version) return refuse(from, h.rank, registration::other_version(h));
         if (h.type == message_kind::knock && body.empty() && from.challenge.empty()) return challenge(from);
         if (h.type == message_kind::resume) return on_resume(from, h, body);
         hello said;
@@ -183,7 +177,13 @@ class door : public control_endpoint<coordinator> {
         if (h.type != message_kind::hello || from.challenge.empty() || !split_proof(body, words, shown) ||
             !said.read(words) || said.rank != h.rank)
             return on_unidentified(from);
-        std::optional<handshake> const proven = proven_by(from, said, words, shown);
+        bool const sealed = said.seals && settings_.seals != nullptr;
+        secret_key shared;
+        std::optional<handshake> const proven =
+            settings_.secret && (!sealed || from.exchange.agree(said.nonce, shared))
+                ? proven_by(rank_names, *settings_.secret, salt_, from.challenge, words, shown,
+                            sealed ? &shared : nullptr)
+                : std::optional<handshake>();
         if (said.has_secret != settings_.secret.has_value() || (settings_.secret && !proven))
             return refuse(from, said.rank,
                           registration::other_secret(said.has_secret, settings_.secret.has_value()));
@@ -193,7 +193,7 @@ class door : public control_endpoint<coordinator> {
         if (registration_.refuses(said, connections_.places(), stage_ != stage::joining, why))
             return refuse(from, said.rank, why, proven);
         connection*& place = connections_.places()[said.rank];
-        if (place != nullptr) close_connection(*place); // the same process, on a new connection
+        if (place != nullptr) close_connection(*place); // the same process, over a new connection
         place = &from;
         from.rank = static_cast<int>(said.rank);
         from.until = time_point::max();
@@ -210,24 +210,8 @@ class door : public control_endpoint<coordinator> {
         connections_.send(to, message_kind::challenge, 0, to.challenge);
     }
 
-    /// The handshake of who has proved that it has one of this rank's secrets.
-    HERRING_SETUP std::optional<handshake> proven_by(connection const& from, hello const& said,
-                                                     std::span<std::byte const> words, proof const& shown) {
-        if (!settings_.secret) return {};
-        bool const sealed = said.seals && settings_.seals != nullptr;
-        secret_key shared;
-        if (sealed && !from.exchange.agree(said.nonce, shared)) return {};
-        auto const& [proves, also, warning] = *settings_.secret;
-        for (secret const* const of : {&proves, also ? &*also : nullptr}) {
-            if (of == nullptr) continue;
-            std::optional<handshake> with(std::in_place, of->key(salt_), from.challenge, words,
-                                          sealed ? &shared : nullptr);
-            if (equal_in_constant_time(with->proof_of_rank(), shown)) return with;
-        }
-        return {};
-    }
-
-    /// Proves that rank 0 has the secret too, and hands over the world's key. From here on messages have tags, or are sealed.
+    /// Proves that rank 0 has the secret too, and hands over the world's key. From here on messages have
+    /// tags, or are sealed.
     HERRING_SETUP void admit(connection& to, std::optional<handshake> const& proven) {
         wire::admit told;
         std::memcpy(told.wrapped.data(), world_key_.bytes().data(), told.wrapped.size());
@@ -238,12 +222,14 @@ class door : public control_endpoint<coordinator> {
         admit(to, told, proven);
     }
     HERRING_SETUP void admit(connection& to, wire::admit& told, std::optional<handshake> const& proven) {
-        if (proven) told.proof = proven->proof_of_rank_0(told.wrapped);
+        if (proven) told.proof = proven->proof_of_acceptor(told.wrapped);
         connections_.send(to, message_kind::admit, 0, told.write());
+        to.exchange = {};
         if (proven) to.protect(*proven, true, settings_.seals);
     }
 
-    /// A rank that was admitted wants another connection. Whatever is wrong with that, the one that it has stays as it is.
+    /// Takes a further connection of an admitted rank as candidate. Where anything is wrong with that, the
+    /// connection in place stays as it is.
     HERRING_SETUP void on_resume(connection& from, head const& h, std::span<std::byte const> body) {
         resume said;
         proof shown{};
@@ -255,7 +241,8 @@ class door : public control_endpoint<coordinator> {
         connection const* const place = connections_.places()[said.rank];
         if (place == nullptr || left_[said.rank] || said.attempt <= place->attempt)
             return on_unidentified(from);
-        // Where too much was said to carry on, neither end is heard by coming again and again: each finds the other's silence.
+        // Where too many bytes are unacknowledged to carry on, connecting again counts as no sign of life:
+        // each end finds the silence of the other.
         bool const carries_on = connections_.with(*place).log.has_all();
         if (failed() && !carries_on) return on_unidentified(from);
         if (clock::now() - connections_.with(*place).resumed < resume_step(settings_.times.detector))
@@ -265,11 +252,11 @@ class door : public control_endpoint<coordinator> {
             secret_key shared;
             bool const sealed = settings_.seals != nullptr;
             if (sealed && !from.exchange.agree(said.nonce, shared)) return on_unidentified(from);
-            proven.emplace(connections_.with(*place).resumption_key, from.challenge, words,
+            proven.emplace(rank_names, connections_.with(*place).resumption_key, from.challenge, words,
                            sealed ? &shared : nullptr);
-            if (!equal_in_constant_time(proven->proof_of_rank(), shown)) return on_unidentified(from);
+            if (!equal_in_constant_time(proven->proof_of_dialer(), shown)) return on_unidentified(from);
         }
-        for (connection& other : connections_.all()) { // one candidate a rank: the newest
+        for (connection& other : connections_.all()) { // a rank has one candidate: the newest
             if (!other.open() || other.rank != place->rank || &other == place) continue;
             if (other.attempt >= said.attempt) return on_unidentified(from);
             close_connection(other);
@@ -282,7 +269,8 @@ class door : public control_endpoint<coordinator> {
         admit(from, told, proven);
     }
 
-    /// The rank has said over `from` what it has taken: `from` takes the place of its connection, and both carry on there.
+    /// The rank has reported over `from` how many messages it has taken: `from` takes the place of its
+    /// connection, and both ends carry on there.
     HERRING_SETUP void on_candidate(connection& from, head const& h, std::span<std::byte const> body) {
         message_log& log = connections_.with(from).log;
         if (h.type != message_kind::resumed || h.version != protocol_version || !body.empty() ||
@@ -297,19 +285,19 @@ class door : public control_endpoint<coordinator> {
         connections_.repeat(from);
     }
 
-    /// `proven`: then the rank can tell that the refusal is rank 0's.
+    /// Refuses a rank. With `proven` the rank can tell that rank 0 refuses it.
     HERRING_SETUP void refuse(connection& c, std::uint32_t rank, refusal const& why,
                               std::optional<handshake> const& proven = {}) {
         std::uint64_t const again = why.again ? 1 : 0;
         byte_buffer body = write_failure(registration_.count_refusal(rank, c.from, why));
-        if (proven) body.append(proven->proof_of_refusal(again, body));
+        if (proven) body.append(proven->proof_of_refusal(refusal_front(again), body));
         connections_.send(c, message_kind::refuse, again, body);
         if (!c.open()) return;
         c.refused = true;
         connections_.finish(c);
     }
 
-    /// Everyone is here: tells all which rank is on which node and machine, and what it is for.
+    /// All ranks are here: tells all of them the node, the machine and the role of each rank.
     HERRING_SETUP void welcome() {
         roles_ = fixed_array<herring::role>(at(settings_.size));
         fixed_array<std::string> nodes(at(settings_.size)), boots(at(settings_.size));
@@ -335,12 +323,6 @@ class door : public control_endpoint<coordinator> {
         lock_.notify_all();
     }
 
-    HERRING_SETUP void tell_missing() {
-        std::vector<int> const ranks = registration::absent(connections_.places());
-        connections_.send_all(message_kind::still_waiting_for, 0,
-                              waiting_for{ranks.empty() ? 0 : ranks[0], rank_list(ranks)}.write());
-    }
-
   private:
     wire::salt salt_{};
     registration registration_;
@@ -351,4 +333,4 @@ class door : public control_endpoint<coordinator> {
 
 } // namespace HERRING_NAMESPACE::detail::rendezvous
 
-#endif // HERRING_CONTROL_RENDEZVOUS_DOOR_HPP
+#endif // HERRING_CONTROL_RENDEZVOUS_ACCEPTOR_HPP

@@ -1,10 +1,10 @@
-// herring: data connections of a rank, their reports, and the bound of what they have in flight: the functions.
+// herring: data connections of a rank, their reports, and the bound of their bytes in flight: the functions.
 // SPDX-License-Identifier: Apache-2.0
-#ifndef HERRING_CONTROL_DATA_SOCKETS_IMPL_HPP
-#define HERRING_CONTROL_DATA_SOCKETS_IMPL_HPP
+#ifndef HERRING_CONTROL_SURVIVAL_DATA_SOCKETS_IMPL_HPP
+#define HERRING_CONTROL_SURVIVAL_DATA_SOCKETS_IMPL_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/control/data_sockets.hpp"
+#include "herring/control/survival/data_sockets.hpp"
 #include "herring/machine/monitor.hpp"
 
 #include <algorithm>
@@ -21,7 +21,8 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-// The front of the kernel's struct tcp_info, whose fields keep their places; netinet/tcp.h may end before min_rtt.
+// The front of the kernel's struct tcp_info, whose fields keep their places; netinet/tcp.h may end before
+// min_rtt.
 struct kernel_tcp_info {
     std::uint8_t state, ca_state, retransmits, probes, backoff, options, wscale, flags;
     std::uint32_t rto, ato, snd_mss, rcv_mss, unacked, sacked, lost, retrans, fackets;
@@ -122,8 +123,8 @@ HERRING_SEPARABLE void data_sockets::adapt(entry& e, socket_report const& found)
     auto const set = [&](int level, int option, int value) {
         (void)::setsockopt(e.socket, level, option, &value, sizeof value);
     };
-    // What waits in the socket, sent or not: the kernel takes twice the number. SO_BUF_LOCK, from Linux 5.15, hands the size of
-    // the buffer back to the kernel.
+    // The bound is on the bytes in the socket, sent or not: the kernel takes twice the number. SO_BUF_LOCK,
+    // from Linux 5.15, hands the size of the buffer back to the kernel.
     constexpr int so_buf_lock = 72, rto_max_ms = 44;
     if (std::size_t const most = flight_bound(found); most != 0) {
         set(SOL_SOCKET, SO_SNDBUF, static_cast<int>(most / 2));
@@ -133,7 +134,8 @@ HERRING_SEPARABLE void data_sockets::adapt(entry& e, socket_report const& found)
         set(SOL_SOCKET, so_buf_lock, 0);
         e.bounded = false;
     }
-    // The network may have been away: then the next retransmission is due soon. Not where a round trip takes as long itself.
+    // The network may have been away: then the next retransmission is due soon. Not where a round trip takes
+    // as long itself.
     if (bool const prompt = found.round_trip < 250ms; prompt != e.prompt) {
         set(IPPROTO_TCP, rto_max_ms, prompt ? 1'000 : 120'000);
         e.prompt = prompt;
@@ -163,4 +165,4 @@ HERRING_SEPARABLE void data_socket::keep() noexcept {
 
 } // namespace HERRING_NAMESPACE::detail
 
-#endif // HERRING_CONTROL_DATA_SOCKETS_IMPL_HPP
+#endif // HERRING_CONTROL_SURVIVAL_DATA_SOCKETS_IMPL_HPP

@@ -1,11 +1,11 @@
-// herring: the numbered messages between two ends, which outlive the connection that carries them: kept, acknowledged, repeated. Pure.
+// herring: numbered messages that outlive their connection: kept, acknowledged, repeated over the next. Pure.
 // SPDX-License-Identifier: Apache-2.0
-#ifndef HERRING_CONTROL_WIRE_MESSAGE_LOG_HPP
-#define HERRING_CONTROL_WIRE_MESSAGE_LOG_HPP
+#ifndef HERRING_CONTROL_SURVIVAL_MESSAGE_LOG_HPP
+#define HERRING_CONTROL_SURVIVAL_MESSAGE_LOG_HPP
 
 #include "herring/base/byte_buffer.hpp"
 #include "herring/base/config.hpp"
-#include "herring/control/wire/frame.hpp"
+#include "herring/control/wire/message_kind.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -15,14 +15,16 @@
 
 namespace HERRING_NAMESPACE::detail::wire {
 
-/// One end's book of the numbered messages (`is_numbered`) that it has exchanged with another: what it has sent and the other end has
-/// not acknowledged, and how many it has taken itself.
+/// One end's book of the numbered messages (`is_numbered`) between two ends: the sent messages that the other
+/// end has not acknowledged, and the number of messages that this end has taken.
 ///
-/// Numbers are not on the wire. TCP keeps the order of a connection's messages, so both ends count. When a connection takes the
-/// place of another, each end says how many messages it has taken, and the other begins behind them.
+/// Numbers are not on the wire. TCP keeps the order of a connection's messages, so both ends count. When a
+/// connection takes the place of another, each end says how many messages it has taken, and the other begins
+/// behind them.
 /// Units:   a count of messages is the number of the last one; the first has number 1.
-/// Cost:    a copy of each message until it is acknowledged, with the next heartbeat; at most `most_bytes` of them. Beyond that
-///          the oldest are forgotten: no connection can take the place of this one then, until they have been acknowledged.
+/// Cost:    a copy of each message until it is acknowledged, with the next heartbeat; at most `most_bytes` in
+///          all. Beyond that the oldest are forgotten: then no connection can take the place of this one
+///          until they have been acknowledged.
 /// Source:  XEP-0198, stream management, counts and repeats the same way.
 class message_log {
   public:
@@ -36,7 +38,7 @@ class message_log {
 
     // ---- what is sent -------------------------------------------------------------------------------------
 
-    /// The next message; to be called before it is sent.
+    /// Keeps the next message; to be called before it is sent.
     HERRING_SETUP void keep(message_kind type, std::uint64_t sequence, std::span<std::byte const> body) {
         if (std::size_t const size = head_bytes + body.size(); size <= most_bytes) {
             while (bytes_ + size > most_bytes) forget_first();
@@ -51,7 +53,7 @@ class message_log {
         ++sent_;
     }
 
-    /// The other end has taken so many. False: more than were sent.
+    /// Notes that the other end has taken so many messages. False: more than were sent.
     HERRING_SETUP bool acknowledge(std::uint64_t count) noexcept {
         if (count > sent_) return false;
         if (count <= acknowledged_) return true; // an older acknowledgement
@@ -60,11 +62,11 @@ class message_log {
         return true;
     }
 
-    /// Whether all messages behind the first `count` are still here.
+    /// True if all messages behind the first `count` are still here.
     bool has_all_after(std::uint64_t count) const noexcept {
         return count <= sent_ && sent_ - count <= kept_.size();
     }
-    /// Whether another connection could carry on.
+    /// True if another connection could carry on.
     bool has_all() const noexcept { return has_all_after(acknowledged_); }
 
     /// Calls `send(message const&)` for each that has not been acknowledged, in order.
@@ -74,10 +76,10 @@ class message_log {
 
     // ---- what comes in ------------------------------------------------------------------------------------
 
-    /// How many have been taken.
+    /// The number of messages that have been taken.
     std::uint64_t taken() const noexcept { return taken_; }
 
-    /// Message `number` has come in. Whether it is the next one; else it has been taken before, and is to be dropped.
+    /// Notes that message `number` has come in. False: it has been taken before, and is to be dropped.
     bool take(std::uint64_t number) noexcept {
         if (number <= taken_) return false;
         taken_ = number;
@@ -91,10 +93,10 @@ class message_log {
     }
 
     std::list<message> kept_; // the last one has number sent_
-    std::size_t bytes_ = 0;   // of them
+    std::size_t bytes_ = 0;   // of these messages
     std::uint64_t sent_ = 0, acknowledged_ = 0, taken_ = 0;
 };
 
 } // namespace HERRING_NAMESPACE::detail::wire
 
-#endif // HERRING_CONTROL_WIRE_MESSAGE_LOG_HPP
+#endif // HERRING_CONTROL_SURVIVAL_MESSAGE_LOG_HPP
