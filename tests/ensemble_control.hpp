@@ -244,7 +244,7 @@ struct member_peer {
     ensembles::control_link link{};
     ensembles::hello said{};
     detail::byte_buffer challenge{}, words{};
-    std::optional<ensembles::admission_handshake> seen{};
+    std::optional<wire::handshake> seen{};
     ensembles::admit told{};
     detail::secret_key lane_key{};
 
@@ -274,8 +274,9 @@ struct member_peer {
         detail::byte_buffer body = said.write();
         wire::proof shown{};
         if (!secret.empty()) {
-            seen.emplace(detail::secret(secret).key(asked.salt), challenge, words);
-            shown = seen->proof_of_member();
+            seen.emplace(ensembles::admission_names, detail::secret(secret).key(asked.salt), challenge,
+                         words);
+            shown = seen->proof_of_dialer();
         }
         body.append(shown);
         link.send(message::hello, body);
@@ -288,7 +289,7 @@ struct member_peer {
         if (seen) {
             std::array<std::byte, 32> shown{};
             require(ensembles::read_32(body.first(32), shown) &&
-                        shown == seen->proof_of_frontend(body.subspan(32)),
+                        shown == seen->proof_of_acceptor(body.subspan(32)),
                     "the frontend proves itself");
             seen->wrap(told.wrapped);
             link.protect(seen->keys(false));
@@ -306,7 +307,7 @@ struct member_peer {
         std::span<std::byte const> before;
         wire::proof shown{};
         ensembles::refuse read;
-        if (seen && wire::split_proof(body, before, shown) && shown == seen->proof_of_refusal(before)) {
+        if (seen && wire::split_proof(body, before, shown) && shown == seen->proof_of_refusal({}, before)) {
             proven_refusal = true;
             body = before;
         }
@@ -335,11 +336,11 @@ struct member_peer {
         lane_challenge.append(asked.body);
     }
     detail::descriptor prove(ensembles::control_link& made, int passed) {
-        ensembles::lane_handshake const both(lane_key, lane_words, lane_challenge);
-        made.send(message::lane_proof, both.proof_of_member(), passed);
+        wire::handshake const both(ensembles::lane_names, lane_key, lane_words, lane_challenge);
+        made.send(message::lane_proof, both.proof_of_dialer(), passed);
         auto got = await(made, message::lane_accept);
         std::array<std::byte, 32> shown{};
-        require(ensembles::read_32(got.body, shown) && shown == both.proof_of_frontend(),
+        require(ensembles::read_32(got.body, shown) && shown == both.proof_of_acceptor({}),
                 "the frontend proves itself for the lane");
         return std::move(got.passed);
     }

@@ -4,11 +4,7 @@
 #define HERRING_ENSEMBLE_ACCEPTOR_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/control/failure/stall_detector.hpp"
-#include "herring/control/rendezvous/event_thread.hpp"
-#include "herring/control/wire/messages.hpp"
 #include "herring/crypto/secret.hpp"
-#include "herring/crypto/secret_key.hpp"
 #include "herring/ensemble/acceptor_sockets.hpp"
 #include "herring/ensemble/admission.hpp"
 #include "herring/ensemble/admission_roster.hpp"
@@ -20,11 +16,12 @@
 #include "herring/machine/identity.hpp"
 #include "herring/machine/monitor.hpp"
 #include "herring/machine/time.hpp"
+#include "herring/net/event_thread.hpp"
+#include "herring/net/handshake.hpp"
+#include "herring/net/life_signs.hpp"
 
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <new>
 #include <optional>
 #include <span>
 #include <string>
@@ -86,7 +83,7 @@ class acceptor_core {
 
     /// "host:port" of the first address that is listened on.
     std::string const& address() const noexcept { return listeners_.address(); }
-    rendezvous::event_thread& thread() noexcept { return thread_; }
+    event_thread& thread() noexcept { return thread_; }
 
     // ---- any thread ---------------------------------------------------------------------------------------
 
@@ -161,12 +158,12 @@ class acceptor_core {
     HERRING_SEPARABLE void on_message(peer_connection& p, incoming& got);
     HERRING_SEPARABLE void challenge(peer_connection& p);
     HERRING_SEPARABLE void on_hello(peer_connection& p, std::span<std::byte const> body);
-    HERRING_SEPARABLE void admit_it(peer_connection& p, std::optional<admission_handshake> const& proven,
+    HERRING_SEPARABLE void admit_it(peer_connection& p, std::optional<wire::handshake> const& proven,
                                     bool by_memory);
     /// `proven`: the member has proved itself, and gets a proof that the refusal is the frontend's; else
     /// nullptr.
     HERRING_SEPARABLE void refuse(peer_connection& p, ensembles::refuse const& why,
-                                  admission_handshake const* proven);
+                                  wire::handshake const* proven);
     /// Counts a refusal. True if it is also reported: `notice_burst` at once of each reason, so that
     /// connecting fast does not flood the sink, and unknown peers do not keep back the refusals of members.
     HERRING_SEPARABLE bool count_refused(admission_refusal reason, bool proven) noexcept;
@@ -194,10 +191,9 @@ class acceptor_core {
     std::uint64_t const incarnation_ = new_incarnation();
     acceptor_calls const sink_;
     std::optional<secrets> secrets_;
-    std::vector<secret_key> keys_; // derived from the secrets and the salt
     wire::salt salt_{};
     int memory_ = -1;
-    rendezvous::event_thread thread_;
+    event_thread thread_;
     acceptor_listeners listeners_{thread_};
 
     monitor lock_; // guards roster_, counters_, orders_, stop_

@@ -6,14 +6,13 @@
 #include "herring/base/byte_buffer.hpp"
 #include "herring/base/config.hpp"
 #include "herring/base/text.hpp"
-#include "herring/control/wire/messages.hpp"
 #include "herring/crypto/random.hpp"
-#include "herring/crypto/secret_key.hpp"
 #include "herring/ensemble/acceptor.hpp"
 #include "herring/ensemble/lane.hpp"
 #include "herring/ensemble/messages.hpp"
 #include "herring/machine/monitor.hpp"
 #include "herring/machine/time.hpp"
+#include "herring/net/handshake.hpp"
 
 #include <algorithm>
 #include <cstddef>
@@ -39,12 +38,8 @@ HERRING_SEPARABLE void acceptor_core::on_hello(peer_connection& p, std::span<std
     wire::proof shown{};
     std::span<std::byte const> words;
     if (!wire::split_proof(body, words, shown) || !said.read(words)) return unidentified(p);
-    std::optional<admission_handshake> proven;
-    for (secret_key const& each : keys_) {
-        proven.emplace(each, p.challenge, words);
-        if (equal_in_constant_time(proven->proof_of_member(), shown)) break;
-        proven.reset();
-    }
+    std::optional<wire::handshake> proven;
+    if (secrets_) proven = wire::proven_by(admission_names, *secrets_, salt_, p.challenge, words, shown);
     if (said.has_secret != secrets_.has_value() || (secrets_ && !proven))
         return refuse(p,
                       {admission_refusal::secret,
@@ -79,8 +74,7 @@ HERRING_SEPARABLE void acceptor_core::on_hello(peer_connection& p, std::span<std
 }
 
 HERRING_SEPARABLE void acceptor_core::admit_it(peer_connection& p,
-                                               std::optional<admission_handshake> const& proven,
-                                               bool by_memory) {
+                                               std::optional<wire::handshake> const& proven, bool by_memory) {
     p.lane_key = random_key();
     p.ticket = random_bits();
     admit told;
@@ -100,7 +94,7 @@ HERRING_SEPARABLE void acceptor_core::admit_it(peer_connection& p,
     if (by_memory) told.local = listeners_.local_name();
     byte_buffer const words = told.write();
     byte_buffer body;
-    body.append(proven ? proven->proof_of_frontend(words) : wire::proof{});
+    body.append(proven ? proven->proof_of_acceptor(words) : wire::proof{});
     body.append(words);
     p.at = stage::admitted;
     p.until = clock::now() + options_.handshake_time;
@@ -112,9 +106,9 @@ HERRING_SEPARABLE void acceptor_core::admit_it(peer_connection& p,
 }
 
 HERRING_SEPARABLE void acceptor_core::refuse(peer_connection& p, ensembles::refuse const& why,
-                                             admission_handshake const* proven) {
+                                             wire::handshake const* proven) {
     byte_buffer body = why.write();
-    if (proven != nullptr) body.append(proven->proof_of_refusal(body));
+    if (proven != nullptr) body.append(proven->proof_of_refusal({}, body));
     bool const is_told = count_refused(why.reason, proven != nullptr || !secrets_);
     end(p, message::refuse, body);
     if (is_told) tell_refused(why.reason, text({why.text, " (from ", p.from, ")"}));
@@ -209,11 +203,11 @@ HERRING_SEPARABLE void acceptor_core::on_lane_proof(peer_connection& p, incoming
     peer_connection* const owner = admission_of(p.ticket);
     wire::proof shown{};
     if (owner == nullptr || !read_32(got.body, shown)) return unidentified(p);
-    lane_handshake const seen(owner->lane_key, p.lane_hello, p.challenge);
-    if (!equal_in_constant_time(shown, seen.proof_of_member())) return unidentified(p);
+    wire::handshake const seen(lane_names, owner->lane_key, p.lane_hello, p.challenge);
+    if (!equal_in_constant_time(shown, seen.proof_of_dialer())) return unidentified(p);
     bool const local = p.link.is_local();
     if (local != (got.passed.get() >= 0)) return unidentified(p);
-    p.link.send(message::lane_accept, seen.proof_of_frontend(), local ? memory_ : -1);
+    p.link.send(message::lane_accept, seen.proof_of_acceptor({}), local ? memory_ : -1);
     if (p.link.wants_write()) return unidentified(p); // an empty socket takes these 64 bytes
     thread_.forget(p.link.socket());
     lane_ends ends;

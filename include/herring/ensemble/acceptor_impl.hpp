@@ -15,10 +15,10 @@
 #include "herring/join/environment.hpp"
 #include "herring/machine/address.hpp"
 #include "herring/machine/descriptor.hpp"
-#include "herring/machine/forks.hpp"
 #include "herring/machine/local_socket.hpp"
 #include "herring/machine/monitor.hpp"
 #include "herring/machine/time.hpp"
+#include "herring/net/sockets.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -33,7 +33,6 @@
 #include <vector>
 
 #include <sys/epoll.h>
-#include <sys/socket.h>
 
 namespace HERRING_NAMESPACE::detail::ensembles {
 
@@ -46,8 +45,6 @@ HERRING_SEPARABLE acceptor_core::acceptor_core(acceptor_options const& options, 
         read_secret(options.secret, options.secret_file, options.require_secret, "frontend_options", from);
     options_.secret.reset(); // its text may be destroyed
     std::memcpy(salt_.data(), random_nonce().data(), salt_.size());
-    if (secrets_) keys_.push_back(secrets_->proves.key(salt_));
-    if (secrets_ && secrets_->also) keys_.push_back(secrets_->also->key(salt_));
     thread_.open("ensemble");
     listeners_.listen(options_.address, secrets_.has_value());
 }
@@ -166,9 +163,7 @@ HERRING_SEPARABLE time_point acceptor_core::detect_own_stall() noexcept {
 HERRING_SEPARABLE int acceptor_core::run_due(time_point now) {
     time_point next = listeners_.resume(now);
     connections_.for_each([&](peer_connection& p) { next = std::min(next, look_after(p, now)); });
-    if (next == time_point::max()) return -1;
-    auto const ms = std::chrono::duration_cast<std::chrono::milliseconds>(next - clock::now()).count() + 1;
-    return static_cast<int>(std::clamp<long long>(ms, 0, 60'000));
+    return poll_timeout(next);
 }
 
 HERRING_SEPARABLE time_point acceptor_core::look_after(peer_connection& p, time_point now) {
@@ -217,13 +212,9 @@ HERRING_SEPARABLE void acceptor_core::on_epoll(std::uint64_t key, std::uint32_t 
 HERRING_SEPARABLE void acceptor_core::accept(int listener, bool local) {
     for (int i = 0; i < 16; ++i) {
         endpoint from;
-        from.size = sizeof from.raw;
-        descriptor made(forks::own(::accept4(listener, local ? nullptr : from.get(),
-                                             local ? nullptr : &from.size, SOCK_NONBLOCK | SOCK_CLOEXEC)));
+        descriptor made = accept_next(listener, from);
         if (made.get() < 0) {
-            if (errno == EINTR || errno == ECONNABORTED) continue;
-            if ((errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) && !make_room())
-                listeners_.pause();
+            if (out_of_sockets(errno) && !make_room()) listeners_.pause();
             return;
         }
         if (local && !same_user(made.get())) {

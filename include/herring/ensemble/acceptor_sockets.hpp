@@ -7,7 +7,6 @@
 #include "herring/base/config.hpp"
 #include "herring/base/error.hpp"
 #include "herring/control/control.hpp"
-#include "herring/control/rendezvous/event_thread.hpp"
 #include "herring/crypto/random.hpp"
 #include "herring/crypto/secret_key.hpp"
 #include "herring/ensemble/admission_roster.hpp"
@@ -19,6 +18,7 @@
 #include "herring/machine/local_socket.hpp"
 #include "herring/machine/name_lookup.hpp"
 #include "herring/machine/time.hpp"
+#include "herring/net/event_thread.hpp"
 
 #include <cerrno>
 #include <chrono>
@@ -80,7 +80,7 @@ struct peer_connection {
 /// Lifetime: the event thread outlives it.
 class peer_connections {
   public:
-    explicit peer_connections(rendezvous::event_thread& thread) noexcept : thread_(thread) {}
+    explicit peer_connections(event_thread& thread) noexcept : thread_(thread) {}
     peer_connections(peer_connections const&) = delete;
     peer_connections& operator=(peer_connections const&) = delete;
 
@@ -148,7 +148,7 @@ class peer_connections {
   private:
     static constexpr unsigned place_bits = 20;
 
-    rendezvous::event_thread& thread_;
+    event_thread& thread_;
     std::vector<std::unique_ptr<peer_connection>> connections_;
     std::uint64_t serial_ = 0; // above 0 from the first connection on
     bool any_gone_ = false;
@@ -162,7 +162,7 @@ class acceptor_listeners {
   public:
     static constexpr std::uint64_t keys = 16;
 
-    explicit acceptor_listeners(rendezvous::event_thread& thread) noexcept : thread_(thread) {}
+    explicit acceptor_listeners(event_thread& thread) noexcept : thread_(thread) {}
     acceptor_listeners(acceptor_listeners const&) = delete;
     acceptor_listeners& operator=(acceptor_listeners const&) = delete;
 
@@ -252,7 +252,7 @@ class acceptor_listeners {
         if (local_.get() >= 0) thread_.watch(local_.get(), local_key, EPOLLIN);
     }
 
-    rendezvous::event_thread& thread_;
+    event_thread& thread_;
     std::vector<descriptor> sockets_;
     descriptor local_{};
     std::string address_, local_name_;

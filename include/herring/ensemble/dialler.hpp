@@ -7,9 +7,6 @@
 #include "herring/base/config.hpp"
 #include "herring/base/error.hpp"
 #include "herring/base/fixed_array.hpp"
-#include "herring/control/failure/stall_detector.hpp"
-#include "herring/control/rendezvous/event_thread.hpp"
-#include "herring/control/wire/messages.hpp"
 #include "herring/crypto/secret.hpp"
 #include "herring/crypto/secret_key.hpp"
 #include "herring/ensemble/admission.hpp"
@@ -24,6 +21,9 @@
 #include "herring/machine/monitor.hpp"
 #include "herring/machine/name_lookup.hpp"
 #include "herring/machine/time.hpp"
+#include "herring/net/event_thread.hpp"
+#include "herring/net/handshake.hpp"
+#include "herring/net/life_signs.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -107,7 +107,7 @@ struct dial_target {
     time_point until = time_point::max(), local_until = time_point::max();
     time_point heard{}, beat_at = time_point::max(), up_since{};
     byte_buffer challenge{}, lane_hello{};
-    std::optional<admission_handshake> seen{};
+    wire::dialer_handshake handshake{};
     admit admitted{};
     secret_key lane_key{};
     wire::proof lane_proof_due{};
@@ -157,7 +157,7 @@ class dialler_core {
     dialler_core& operator=(dialler_core const&) = delete;
 
     std::uint64_t incarnation() const noexcept { return incarnation_; }
-    rendezvous::event_thread& thread() noexcept { return thread_; }
+    event_thread& thread() noexcept { return thread_; }
 
     // ---- any thread ---------------------------------------------------------------------------------------
 
@@ -194,13 +194,9 @@ class dialler_core {
 
     HERRING_SEPARABLE void begin(dial_target& t);
     HERRING_SEPARABLE void resolved(dial_target& t);
-    /// Returns a socket that is connected or connecting; −1 and errno where that fails at once.
-    HERRING_SEPARABLE static descriptor connecting(endpoint const& to) noexcept;
     HERRING_SEPARABLE void dial(dial_target& t);
     HERRING_SEPARABLE void unreachable(dial_target& t, int why);
     std::uint64_t next_key(dial_target const& t) noexcept { return ++serial_ << index_bits | t.index; }
-    /// Returns 0 if the connection is established, else an errno.
-    HERRING_SEPARABLE static int connect_error(int socket) noexcept;
     HERRING_SEPARABLE void close(dial_target& t) noexcept;
     /// Ends the attempt or the connection, and arranges for the next one.
     HERRING_SEPARABLE void fail(dial_target& t, std::string_view why);
@@ -235,7 +231,7 @@ class dialler_core {
     std::uint64_t const incarnation_ = new_incarnation();
     dialler_calls const sink_;
     std::optional<secrets> secrets_;
-    rendezvous::event_thread thread_;
+    event_thread thread_;
 
     monitor lock_; // guards the next four
     std::vector<std::pair<std::size_t, std::string>> drops_;

@@ -6,7 +6,6 @@
 #include "herring/base/byte_buffer.hpp"
 #include "herring/base/config.hpp"
 #include "herring/base/text.hpp"
-#include "herring/control/wire/messages.hpp"
 #include "herring/crypto/random.hpp"
 #include "herring/crypto/secret_key.hpp"
 #include "herring/ensemble/dialler.hpp"
@@ -15,10 +14,11 @@
 #include "herring/machine/descriptor.hpp"
 #include "herring/machine/local_socket.hpp"
 #include "herring/machine/time.hpp"
+#include "herring/net/handshake.hpp"
+#include "herring/net/sockets.hpp"
 
 #include <array>
 #include <cerrno>
-#include <chrono>
 #include <cstddef>
 #include <optional>
 #include <span>
@@ -35,7 +35,6 @@ HERRING_SEPARABLE void dialler_core::on_challenge(dial_target& t, std::span<std:
     t.challenge.clear();
     t.challenge.append(body);
     hello mine;
-    mine.nonce = random_nonce();
     mine.has_secret = secrets_.has_value();
     mine.incarnation = incarnation_;
     mine.replica = options_.replica;
@@ -44,13 +43,10 @@ HERRING_SEPARABLE void dialler_core::on_challenge(dial_target& t, std::span<std:
     mine.name = options_.name;
     mine.boot = boot_;
     mine.shape = shape_;
-    byte_buffer words = mine.write();
-    wire::proof shown{};
-    if (secrets_ && asked.has_secret) {
-        t.seen.emplace(secrets_->proves.key(asked.salt), t.challenge, words);
-        shown = t.seen->proof_of_member();
-    }
-    words.append(shown);
+    std::optional<secret_key> key;
+    if (secrets_ && asked.has_secret) key.emplace(secrets_->proves.key(asked.salt));
+    byte_buffer words;
+    (void)t.handshake.reply(admission_names, words, t.challenge, asked, mine, nullptr, key ? &*key : nullptr);
     t.at = stage::greeted;
     t.link.send(message::hello, words);
     watch_link(t);
@@ -62,14 +58,13 @@ HERRING_SEPARABLE void dialler_core::on_admit(dial_target& t, std::span<std::byt
     if (body.size() < shown.size() || !read_32(body.first(shown.size()), shown) ||
         !t.admitted.read(body.subspan(shown.size())))
         return fail(t, text({t.name, " sent an admission that cannot be read"}));
-    if (secrets_ &&
-        (!t.seen || !equal_in_constant_time(shown, t.seen->proof_of_frontend(body.subspan(shown.size())))))
+    if (secrets_ && !t.handshake.proves(shown, body.subspan(shown.size())))
         return fail(t, text({"what answers on ", t.name, " did not prove that it has the secret"}));
-    if (t.seen) {
-        t.seen->wrap(t.admitted.wrapped);
-        t.link.protect(t.seen->keys(false));
+    if (t.handshake.begun()) {
+        t.handshake.keys().wrap(t.admitted.wrapped);
+        t.link.protect(t.handshake.keys().keys(false));
     }
-    t.seen.reset();
+    t.handshake.reset();
     t.lane_key = secret_key(t.admitted.wrapped);
     erase(t.admitted.wrapped.data(), t.admitted.wrapped.size());
     t.link.admitted();
@@ -82,13 +77,8 @@ HERRING_SEPARABLE void dialler_core::on_admit(dial_target& t, std::span<std::byt
 
 HERRING_SEPARABLE void dialler_core::on_refuse(dial_target& t, std::span<std::byte const> body) {
     std::span<std::byte const> words = body;
-    wire::proof shown{};
-    bool verified = t.has_control() || !secrets_; // after the admission the message had a valid tag
-    if (std::span<std::byte const> before; t.seen && wire::split_proof(body, before, shown) &&
-                                           equal_in_constant_time(shown, t.seen->proof_of_refusal(before))) {
-        verified = true;
-        words = before;
-    }
+    bool const verified = t.has_control() || !secrets_ || // after the admission the message had a valid tag
+                          t.handshake.proves_refusal({}, body, words);
     ensembles::refuse said;
     if (!said.read(words)) return fail(t, text({t.name, " sent a refusal that cannot be read"}));
     refused(t, said, verified);
@@ -122,8 +112,8 @@ HERRING_SEPARABLE void dialler_core::without_memory(dial_target& t, std::string_
     t.lane.close();
     if (options_.lanes == herring::lane::shared)
         return fail(t, text({"no memory can be shared with the frontend on ", t.name, ": ", why}));
-    descriptor made = connecting(t.where);
-    if (made.get() < 0) return unreachable(t, errno);
+    descriptor made;
+    if (!detail::dial(made, t.where)) return unreachable(t, errno);
     t.lane = control_link(std::move(made), false, false);
     t.at = stage::lane_dialling;
     watch_lane(t, EPOLLOUT);
@@ -163,10 +153,10 @@ HERRING_SEPARABLE void dialler_core::on_lane(dial_target& t) {
     if (!read_32(got.body, read)) return lane_failed(t, "it brought what no frontend sends");
     bool const local = t.lane.is_local();
     if (t.at == stage::lane_greeted && got.kind == message::lane_challenge) {
-        lane_handshake const seen(t.lane_key, t.lane_hello, got.body);
-        t.lane_proof_due = seen.proof_of_frontend();
+        wire::handshake const seen(lane_names, t.lane_key, t.lane_hello, got.body);
+        t.lane_proof_due = seen.proof_of_acceptor({});
         t.at = stage::lane_proved;
-        return t.lane.send(message::lane_proof, seen.proof_of_member(), local ? t.memory.get() : -1);
+        return t.lane.send(message::lane_proof, seen.proof_of_dialer(), local ? t.memory.get() : -1);
     }
     if (t.at != stage::lane_proved || got.kind != message::lane_accept ||
         !equal_in_constant_time(read, t.lane_proof_due) || local != (got.passed.get() >= 0))

@@ -7,7 +7,6 @@
 #include "herring/base/error.hpp"
 #include "herring/base/text.hpp"
 #include "herring/control/variables.hpp"
-#include "herring/control/wire/messages.hpp"
 #include "herring/crypto/secret.hpp"
 #include "herring/ensemble/admission.hpp"
 #include "herring/ensemble/admission_roster.hpp"
@@ -16,9 +15,10 @@
 #include "herring/join/environment.hpp"
 #include "herring/machine/address.hpp"
 #include "herring/machine/descriptor.hpp"
-#include "herring/machine/forks.hpp"
 #include "herring/machine/monitor.hpp"
 #include "herring/machine/time.hpp"
+#include "herring/net/handshake.hpp"
+#include "herring/net/sockets.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -35,7 +35,6 @@
 #include <vector>
 
 #include <sys/epoll.h>
-#include <sys/socket.h>
 
 namespace HERRING_NAMESPACE::detail::ensembles {
 
@@ -186,9 +185,7 @@ HERRING_SEPARABLE int dialler_core::run_due(time_point now) {
         if (t.has_control()) next = std::min(next, look_after(t, now));
     }
     if (told_) return 0;
-    if (next == time_point::max()) return -1;
-    auto const ms = std::chrono::duration_cast<std::chrono::milliseconds>(next - clock::now()).count() + 1;
-    return static_cast<int>(std::clamp<long long>(ms, 0, 60'000));
+    return poll_timeout(next);
 }
 
 HERRING_SEPARABLE time_point dialler_core::look_after(dial_target& t, time_point now) {
@@ -224,21 +221,10 @@ HERRING_SEPARABLE void dialler_core::resolved(dial_target& t) {
     t.addresses.empty() ? fail(t, text({"'", t.host, "' has no address: ", why})) : dial(t);
 }
 
-HERRING_SEPARABLE descriptor dialler_core::connecting(endpoint const& to) noexcept {
-    descriptor made(forks::own(::socket(to.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)));
-    if (made.get() >= 0 && ::connect(made.get(), to.get(), to.size) != 0 && errno != EINPROGRESS &&
-        errno != EINTR) {
-        int const why = errno;
-        made = descriptor();
-        errno = why;
-    }
-    return made;
-}
-
 HERRING_SEPARABLE void dialler_core::dial(dial_target& t) {
     t.where = t.addresses[t.next_address++];
-    descriptor made = connecting(t.where);
-    if (made.get() < 0) return unreachable(t, errno);
+    descriptor made;
+    if (!detail::dial(made, t.where)) return unreachable(t, errno);
     t.link = control_link(std::move(made), false, false);
     t.at = stage::dialling;
     t.link_key = next_key(t) << 1;
@@ -250,24 +236,11 @@ HERRING_SEPARABLE void dialler_core::unreachable(dial_target& t, int why) {
     fail(t, text({"no frontend answers on ", t.name, ": ", std::strerror(why)}));
 }
 
-HERRING_SEPARABLE int dialler_core::connect_error(int socket) noexcept {
-    int why = 0;
-    socklen_t size = sizeof why;
-    if (::getsockopt(socket, SOL_SOCKET, SO_ERROR, &why, &size) != 0) return errno;
-    endpoint other;
-    other.size = sizeof other.raw;
-    if (why == 0 && ::getpeername(socket, other.get(), &other.size) != 0) return errno;
-    endpoint const own = local_end(socket);
-    if (why == 0 && own.size == other.size && std::memcmp(&own.raw, &other.raw, own.size) == 0)
-        return ECONNREFUSED; // no listener: the kernel connected the socket to itself
-    return why;
-}
-
 HERRING_SEPARABLE void dialler_core::close(dial_target& t) noexcept {
     t.link.close();
     t.lane.close();
     t.memory = descriptor();
-    t.seen.reset();
+    t.handshake.reset();
     t.challenge.clear();
     t.until = t.local_until = t.beat_at = time_point::max();
 }

@@ -4,25 +4,22 @@
 #define HERRING_ENSEMBLE_MESSAGES_HPP
 
 #include "herring/base/byte_buffer.hpp"
+#include "herring/base/codec.hpp"
 #include "herring/base/config.hpp"
 #include "herring/base/error.hpp"
-#include "herring/control/wire/codec.hpp"
-#include "herring/control/wire/frame.hpp"
-#include "herring/control/wire/message_keys.hpp"
-#include "herring/control/wire/messages.hpp"
-#include "herring/control/wire/transcript.hpp"
 #include "herring/crypto/secret_key.hpp"
 #include "herring/ensemble/admission.hpp"
 #include "herring/ensemble/control_options.hpp"
 #include "herring/ensemble/lane.hpp"
 #include "herring/machine/time.hpp"
+#include "herring/net/frame.hpp"
+#include "herring/net/handshake.hpp"
 
 #include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <span>
 #include <string>
 #include <string_view>
@@ -260,63 +257,23 @@ HERRING_SETUP inline void append_message(byte_buffer& to, message kind, std::spa
     wire::append_message(to, static_cast<wire::message_kind>(kind), 0, 0, body, version);
 }
 
-/// The handshake of a member with a frontend, as both have seen it, under one secret.
+/// Names of the handshake of a member, the dialer, with a frontend, the acceptor.
 ///
 ///     member → frontend   apply
 ///     frontend → member   challenge {salt, nonce}
-///     member → frontend   hello {nonce, its name and facts, its shape}, proof_of_member
-///     frontend → member   proof_of_frontend, admit {the lane's key, wrapped, ...}
-///                         or refuse, proof_of_refusal
-///
-/// As `wire::handshake`: the member proves itself first, both nonces are in every proof, and each direction
-/// has a key of its own.
-class admission_handshake {
-  public:
-    /// `of_secret`: `secret::key` with the frontend's salt. `challenge`, `hello`: bodies as sent, the latter
-    /// without its proof.
-    HERRING_SETUP admission_handshake(secret_key const& of_secret, std::span<std::byte const> challenge,
-                                      std::span<std::byte const> hello)
-        : seen_(of_secret, "herring ensemble 1", {challenge, hello}) {}
+///     member → frontend   hello {nonce, its name and facts, its shape}, proof of the member
+///     frontend → member   proof of the frontend, admit {the lane's key, wrapped, ...}
+///                         or refuse, proof of the refusal
+inline constexpr wire::handshake_names admission_names{"herring ensemble 1", "member", "frontend"};
 
-    HERRING_SETUP wire::proof proof_of_member() const { return seen_.prove("member", {}); }
-    /// `admit`: the body as sent, without the proof.
-    HERRING_SETUP wire::proof proof_of_frontend(std::span<std::byte const> admit) const {
-        return seen_.prove("frontend", admit);
-    }
-    HERRING_SETUP wire::proof proof_of_refusal(std::span<std::byte const> refuse) const {
-        return seen_.prove("frontend refuses", refuse);
-    }
-    /// Wraps or unwraps the lane's key. Once a handshake.
-    HERRING_SETUP void wrap(std::span<std::byte> lane_key) const { seen_.wrap(lane_key); }
-
-    /// Returns the keys of the messages that follow.
-    HERRING_SETUP wire::message_keys keys(bool at_frontend) const {
-        secret_key const to = seen_.key("to frontend"), from = seen_.key("from frontend");
-        return at_frontend ? wire::message_keys(from, to) : wire::message_keys(to, from);
-    }
-
-  private:
-    wire::transcript seen_;
-};
-
-/// The handshake on the connection of a lane, under the key of its admission.
+/// Names of the handshake on the connection of a lane, under the key of its admission. The lane's hello
+/// stands in the place of the challenge, because the member sends its nonce first.
 ///
 ///     member → frontend   lane_hello {ticket, which lane, nonce}
 ///     frontend → member   lane_challenge {nonce}
 ///     member → frontend   lane_proof
 ///     frontend → member   lane_accept
-class lane_handshake {
-  public:
-    HERRING_SETUP lane_handshake(secret_key const& of_admission, std::span<std::byte const> hello,
-                                 std::span<std::byte const> challenge)
-        : seen_(of_admission, "herring ensemble lane 1", {hello, challenge}) {}
-
-    HERRING_SETUP wire::proof proof_of_member() const { return seen_.prove("member", {}); }
-    HERRING_SETUP wire::proof proof_of_frontend() const { return seen_.prove("frontend", {}); }
-
-  private:
-    wire::transcript seen_;
-};
+inline constexpr wire::handshake_names lane_names{"herring ensemble lane 1", "member", "frontend"};
 
 } // namespace HERRING_NAMESPACE::detail::ensembles
 

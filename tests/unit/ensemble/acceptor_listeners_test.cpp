@@ -19,7 +19,7 @@ namespace detail = herring::detail;
 using detail::ensembles::acceptor_listeners;
 
 struct opened {
-    detail::rendezvous::event_thread thread{};
+    detail::event_thread thread{};
     acceptor_listeners at{thread};
     opened() { thread.open("test"); }
 };

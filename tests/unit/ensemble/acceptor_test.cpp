@@ -214,7 +214,7 @@ TEST_CASE("acceptor: a recorded hello, and a recorded lane, prove nothing") {
         member_peer thief(f.address(), 5);
         thief.apply();
         detail::byte_buffer body = peer.said.write();
-        body.append(peer.seen->proof_of_member());
+        body.append(peer.seen->proof_of_dialer());
         thief.link.send(message::hello, body);
         CHECK(thief.refused().reason == admission_refusal::secret);
     }
@@ -228,8 +228,9 @@ TEST_CASE("acceptor: a recorded hello, and a recorded lane, prove nothing") {
     {
         ensembles::control_link made(connected_to(f.address()), false, false);
         second.greet(made, herring::lane::tcp);
-        ensembles::lane_handshake const recorded(second.lane_key, second.lane_words, peer.lane_challenge);
-        made.send(message::lane_proof, recorded.proof_of_member()); // to another challenge
+        wire::handshake const recorded(ensembles::lane_names, second.lane_key, second.lane_words,
+                                       peer.lane_challenge);
+        made.send(message::lane_proof, recorded.proof_of_dialer()); // to another challenge
         CHECK(closes(made.socket()));
     }
     detail::descriptor const other = second.lane(f.address());

@@ -305,9 +305,9 @@ TEST_CASE("dialler: a frontend that goes silent is left for another attempt") {
     std::span<std::byte const> words;
     wire::proof shown{};
     REQUIRE(wire::split_proof(said.body, words, shown));
-    ensembles::admission_handshake const seen(detail::secret(std::string(64, 'a')).key(asked.salt), challenge,
-                                              words);
-    CHECK(shown == seen.proof_of_member());
+    wire::handshake const seen(ensembles::admission_names,
+                               detail::secret(std::string(64, 'a')).key(asked.salt), challenge, words);
+    CHECK(shown == seen.proof_of_dialer());
     ensembles::admit told;
     told.ticket = 5;
     told.facts.credits = told.facts.in_flight = 1;
@@ -315,7 +315,7 @@ TEST_CASE("dialler: a frontend that goes silent is left for another attempt") {
     told.facts.peer_timeout = milliseconds(300);
     detail::byte_buffer const body = told.write();
     detail::byte_buffer all;
-    all.append(seen.proof_of_frontend(body));
+    all.append(seen.proof_of_acceptor(body));
     all.append(body);
     met.send(message::admit, all);
     seen.wrap(told.wrapped);
@@ -325,13 +325,13 @@ TEST_CASE("dialler: a frontend that goes silent is left for another attempt") {
     wire::nonce const nonce = detail::random_nonce();
     lane.send(message::lane_challenge, nonce);
     heard_message const proved = hear(lane);
-    ensembles::lane_handshake const both(detail::secret_key(told.wrapped), greeted.body, nonce);
+    wire::handshake const both(ensembles::lane_names, detail::secret_key(told.wrapped), greeted.body, nonce);
     std::array<std::byte, 32> proof{};
     REQUIRE(ensembles::read_32(proved.body, proof));
-    CHECK(proof == both.proof_of_member());
+    CHECK(proof == both.proof_of_dialer());
     // What follows the proof at once is the lane's, and is not read by the control.
     detail::byte_buffer last;
-    ensembles::append_message(last, message::lane_accept, both.proof_of_frontend());
+    ensembles::append_message(last, message::lane_accept, both.proof_of_acceptor({}));
     last.append(std::as_bytes(std::span("ask", 3)));
     REQUIRE(::send(lane.socket(), last.data(), last.size(), 0) == static_cast<ssize_t>(last.size()));
     met.admitted();

@@ -18,7 +18,7 @@ using ensembles::peer_connection;
 using ensembles::peer_connections;
 
 struct opened {
-    detail::rendezvous::event_thread thread{};
+    detail::event_thread thread{};
     peer_connections list{thread};
 
     opened() { thread.open("test"); }
