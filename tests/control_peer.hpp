@@ -4,15 +4,15 @@
 #define HERRING_TESTS_CONTROL_PEER_HPP
 
 #include "herring/base/byte_buffer.hpp"
-#include "herring/control/wire/frame.hpp"
-#include "herring/control/wire/frame_seal.hpp"
-#include "herring/control/wire/handshake.hpp"
+#include "herring/control/wire/message_kind.hpp"
 #include "herring/control/wire/messages.hpp"
 #include "herring/crypto/random.hpp"
 #include "herring/crypto/seal_provider.hpp"
 #include "herring/crypto/secret.hpp"
 #include "herring/machine/name_lookup.hpp"
 #include "herring/machine/time.hpp"
+#include "herring/net/frame.hpp"
+#include "herring/net/handshake.hpp"
 
 #include <array>
 #include <chrono>
@@ -92,7 +92,8 @@ struct control_peer {
         namespace detail = herring::detail;
         detail::byte_buffer bytes;
         if (seal) {
-            require(seal->append(bytes, what, rank, sequence, body), "it can be sealed");
+            require(seal->append(bytes, what, rank, sequence, body, detail::wire::protocol_version),
+                    "it can be sealed");
             return bytes;
         }
         detail::wire::append_message(bytes, what, rank, sequence, body);
@@ -175,8 +176,8 @@ struct control_peer {
         herring::detail::byte_buffer words = said.write();
         wire::proof shown{};
         if (by != nullptr) {
-            seen.emplace(by->key(asked.salt), challenge, words, sealed ? &shared : nullptr);
-            shown = seen->proof_of_rank();
+            seen.emplace(wire::rank_names, by->key(asked.salt), challenge, words, sealed ? &shared : nullptr);
+            shown = seen->proof_of_dialer();
         }
         words.append(shown);
         return words;
@@ -187,7 +188,7 @@ struct control_peer {
         wire::admit told;
         require(reply.front.type == kind::admit && told.read(reply.body), "an admission");
         if (seen) {
-            require(told.proof == seen->proof_of_rank_0(told.wrapped), "rank 0 has the secret");
+            require(told.proof == seen->proof_of_acceptor(told.wrapped), "rank 0 has the secret");
             seen->wrap(told.wrapped);
             resumption_key.emplace(seen->resumption_key());
             protect(false);
@@ -233,8 +234,8 @@ struct control_peer {
         herring::detail::byte_buffer words = said.write();
         wire::proof shown{};
         if (by != nullptr) {
-            seen.emplace(*by, challenge, words, seals != nullptr ? &shared : nullptr);
-            shown = seen->proof_of_rank();
+            seen.emplace(wire::rank_names, *by, challenge, words, seals != nullptr ? &shared : nullptr);
+            shown = seen->proof_of_dialer();
         }
         words.append(shown);
         return words;
@@ -251,7 +252,7 @@ struct control_peer {
         herring::detail::wire::admit told;
         require(reply->front.type == kind::admit && told.read(reply->body), "an admission");
         if (seen) {
-            require(told.proof == seen->proof_of_rank_0(told.wrapped), "rank 0 knows who has joined");
+            require(told.proof == seen->proof_of_acceptor(told.wrapped), "rank 0 knows who has joined");
             protect(false);
         }
         return true;
@@ -295,9 +296,9 @@ struct control_peer {
             herring::detail::secret_key shared;
             bool const sealed = asked.seals && said.seals;
             if (sealed) require(exchange.agree(said.nonce, shared), "a key that is shared");
-            seen.emplace(by->key(asked.salt), challenge, words, sealed ? &shared : nullptr);
+            seen.emplace(wire::rank_names, by->key(asked.salt), challenge, words, sealed ? &shared : nullptr);
             seen->wrap(told.wrapped);
-            told.proof = seen->proof_of_rank_0(told.wrapped);
+            told.proof = seen->proof_of_acceptor(told.wrapped);
             resumption_key.emplace(seen->resumption_key());
         }
         say(kind::admit, 0, told.write());

@@ -9,9 +9,8 @@
 #include "herring/ensemble/admission.hpp"
 #include "herring/ensemble/control_link.hpp"
 #include "herring/ensemble/control_options.hpp"
-#include "herring/ensemble/lane_ends.hpp"
+#include "herring/ensemble/lane.hpp"
 #include "herring/ensemble/messages.hpp"
-#include "herring/ensemble/shape.hpp"
 #include "herring/join/environment.hpp"
 #include "herring/machine/descriptor.hpp"
 #include "herring/machine/name_lookup.hpp"
@@ -53,8 +52,8 @@ inline constexpr std::chrono::seconds plenty{30};
 inline std::string const the_secret(64, 'a');
 
 inline ensembles::shape a_shape() { return {"speech", "combine::mean", "float", 8, 32, 64, "v1"}; }
-inline ensembles::door_options door_options() {
-    ensembles::door_options made;
+inline ensembles::acceptor_options acceptor_options() {
+    ensembles::acceptor_options made;
     made.address = "127.0.0.1:0";
     made.secret = the_secret;
     // As if there were no time-outs: a loaded machine may take long.
@@ -216,7 +215,7 @@ class another_user {
 
 /// A message that was received.
 struct heard_message {
-    message kind = message::knock;
+    message kind = message::apply;
     std::vector<std::byte> body{};
     detail::descriptor passed{};
 };
@@ -245,7 +244,7 @@ struct member_peer {
     ensembles::control_link link{};
     ensembles::hello said{};
     detail::byte_buffer challenge{}, words{};
-    std::optional<ensembles::admission_handshake> seen{};
+    std::optional<wire::handshake> seen{};
     ensembles::admit told{};
     detail::secret_key lane_key{};
 
@@ -259,8 +258,8 @@ struct member_peer {
         said.shape = a_shape();
         said.lanes = herring::lane::any;
     }
-    wire::challenge knock() {
-        link.send(message::knock, {});
+    wire::challenge apply() {
+        link.send(message::apply, {});
         auto const got = await(link, message::challenge);
         challenge.clear();
         challenge.append(got.body);
@@ -275,8 +274,9 @@ struct member_peer {
         detail::byte_buffer body = said.write();
         wire::proof shown{};
         if (!secret.empty()) {
-            seen.emplace(detail::secret(secret).key(asked.salt), challenge, words);
-            shown = seen->proof_of_member();
+            seen.emplace(ensembles::admission_names, detail::secret(secret).key(asked.salt), challenge,
+                         words);
+            shown = seen->proof_of_dialer();
         }
         body.append(shown);
         link.send(message::hello, body);
@@ -289,7 +289,7 @@ struct member_peer {
         if (seen) {
             std::array<std::byte, 32> shown{};
             require(ensembles::read_32(body.first(32), shown) &&
-                        shown == seen->proof_of_frontend(body.subspan(32)),
+                        shown == seen->proof_of_acceptor(body.subspan(32)),
                     "the frontend proves itself");
             seen->wrap(told.wrapped);
             link.protect(seen->keys(false));
@@ -298,7 +298,7 @@ struct member_peer {
         link.admitted();
     }
     void join(std::string const& secret = std::string(64, 'a')) {
-        hello(knock(), secret);
+        hello(apply(), secret);
         admitted();
     }
     ensembles::refuse refused() {
@@ -307,7 +307,7 @@ struct member_peer {
         std::span<std::byte const> before;
         wire::proof shown{};
         ensembles::refuse read;
-        if (seen && wire::split_proof(body, before, shown) && shown == seen->proof_of_refusal(before)) {
+        if (seen && wire::split_proof(body, before, shown) && shown == seen->proof_of_refusal({}, before)) {
             proven_refusal = true;
             body = before;
         }
@@ -336,11 +336,11 @@ struct member_peer {
         lane_challenge.append(asked.body);
     }
     detail::descriptor prove(ensembles::control_link& made, int passed) {
-        ensembles::lane_handshake const both(lane_key, lane_words, lane_challenge);
-        made.send(message::lane_proof, both.proof_of_member(), passed);
+        wire::handshake const both(ensembles::lane_names, lane_key, lane_words, lane_challenge);
+        made.send(message::lane_proof, both.proof_of_dialer(), passed);
         auto got = await(made, message::lane_accept);
         std::array<std::byte, 32> shown{};
-        require(ensembles::read_32(got.body, shown) && shown == both.proof_of_frontend(),
+        require(ensembles::read_32(got.body, shown) && shown == both.proof_of_acceptor({}),
                 "the frontend proves itself for the lane");
         return std::move(got.passed);
     }

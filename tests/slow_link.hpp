@@ -3,7 +3,7 @@
 #ifndef HERRING_TESTS_SLOW_LINK_HPP
 #define HERRING_TESTS_SLOW_LINK_HPP
 
-#include "herring/control/data_sockets.hpp"
+#include "herring/control/survival/data_sockets.hpp"
 
 #include <algorithm>
 #include <chrono>

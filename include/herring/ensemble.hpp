@@ -11,8 +11,9 @@
 #include "herring/combine/trimmed_mean.hpp"
 #include "herring/combine/vote.hpp"
 #include "herring/crypto/secret.hpp"
+#include "herring/ensemble/acceptor.hpp"
+#include "herring/ensemble/admission.hpp"
 #include "herring/ensemble/dialler.hpp"
-#include "herring/ensemble/door.hpp"
 #include "herring/ensemble/frontend.hpp"
 #include "herring/ensemble/frontend_core.hpp"
 #include "herring/ensemble/frontend_lanes.hpp"
@@ -23,7 +24,6 @@
 #include "herring/ensemble/options.hpp"
 #include "herring/ensemble/pack.hpp"
 #include "herring/ensemble/row_format.hpp"
-#include "herring/ensemble/shape.hpp"
 #include "herring/model/element.hpp"
 #include "herring/outputs/of.hpp"
 #include "herring/quorum/at_least.hpp"
@@ -92,7 +92,7 @@ template <class Pack> struct basic_ensemble {
 
   private:
     using frontend_core =
-        detail::ensembles::frontend_core<format, typename Pack::waiting, detail::ensembles::door,
+        detail::ensembles::frontend_core<format, typename Pack::waiting, detail::ensembles::acceptor,
                                          detail::ensembles::frontend_lanes>;
     using member_core =
         detail::ensembles::member_core<element, format, typename Pack::waiting,
@@ -125,7 +125,7 @@ template <class Pack> struct basic_ensemble {
   public:
     /// The combined row of one request, and the members in it (`ensemble/answer.hpp`).
     using answer = detail::ensembles::basic_answer<element, frontend_core>;
-    /// A request at a member (`ensemble/job.hpp`).
+    /// A request at a member (`ensemble/member.hpp`).
     using job = typename member_core::job;
 
     /// Asks members and combines their rows; its functions are those of `ensemble/frontend.hpp`.

@@ -6,7 +6,8 @@
 #include "fuzz.hpp"
 
 #include "herring/control/rendezvous/connection.hpp"
-#include "herring/control/wire/handshake.hpp"
+#include "herring/control/wire/messages.hpp"
+#include "herring/net/handshake.hpp"
 #include "toy_seals.hpp"
 
 #include <algorithm>
@@ -45,7 +46,8 @@ said_message next_said(fuzz::input& in) {
 rendezvous::frame_seal end_of(bool at_rank_0) {
     static secret_key const secret(random_nonce()), shared(random_nonce());
     byte_buffer const nothing;
-    return rendezvous::handshake(secret, nothing, nothing, &shared).seal(at_rank_0, toy_seals::table());
+    return rendezvous::handshake(rendezvous::rank_names, secret, nothing, nothing, &shared)
+        .seal(at_rank_0, toy_seals::table());
 }
 
 } // namespace
@@ -65,7 +67,8 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
         }
         said.push_back(next_said(in));
         byte_buffer sealed;
-        require(rank.append(sealed, said.back().kind, 1, said.back().sequence, said.back().body),
+        require(rank.append(sealed, said.back().kind, 1, said.back().sequence, said.back().body,
+                            rendezvous::protocol_version),
                 "it is sealed");
         std::vector<std::byte> message(sealed.begin(), sealed.end());
         honest.insert(honest.end(), message.begin(), message.end());
@@ -93,9 +96,10 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
         at.in.append({comes.data() + from, std::min(piece, comes.size() - from)});
         std::size_t begin = 0;
         while (true) {
-            auto const next = at.parse(begin, {ranks, false, true});
-            wrong = !next.wrong.empty();
-            if (wrong || !next.whole) break;
+            auto const next = at.parse(begin, rendezvous::sender{ranks, false, true});
+            using state = parsed_message::state;
+            wrong = next.is != state::whole && next.is != state::incomplete;
+            if (next.is != state::whole) break;
             require(taken < said.size(), "no more is taken than was said");
             said_message const& expected = said[taken++];
             require(next.front.type == expected.kind && next.front.sequence == expected.sequence &&

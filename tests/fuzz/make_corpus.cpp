@@ -6,7 +6,7 @@
 #include "herring/checkpoint/manifest.hpp"
 #include "herring/checkpoint/replica.hpp"
 #include "herring/control/rendezvous/pending_collective.hpp"
-#include "herring/control/wire/frame.hpp"
+#include "herring/control/wire/message_kind.hpp"
 #include "herring/control/wire/messages.hpp"
 #include "herring/engine/command.hpp"
 #include "herring/ensemble/messages.hpp"
@@ -363,7 +363,7 @@ void ensemble_control_corpus() {
     byte_buffer hello = said.write();
     hello.append(wire::proof{});
     byte_buffer join;
-    add(join, ensembles::message::knock, {});
+    add(join, ensembles::message::apply, {});
     add(join, ensembles::message::hello, hello);
     add(join, ensembles::message::heartbeat, {});
     add(join, ensembles::message::leave, {});

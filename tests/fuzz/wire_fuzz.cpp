@@ -6,8 +6,7 @@
 
 #include "herring/control/all_or_none.hpp"
 #include "herring/control/rendezvous/pending_collective.hpp"
-#include "herring/control/wire/frame.hpp"
-#include "herring/control/wire/limits.hpp"
+#include "herring/control/wire/message_kind.hpp"
 #include "herring/control/wire/messages.hpp"
 #include "herring/engine/command.hpp"
 #include "herring/model/topology.hpp"

@@ -177,7 +177,8 @@ herring::failure refusal_of(std::string const& address, std::uint32_t rank, std:
     std::span<std::byte const> words;
     wire::proof shown{};
     herring::failure why;
-    require(wire::split_proof(reply.body, words, shown) && shown == other.seen->proof_of_refusal(0, words) &&
+    require(wire::split_proof(reply.body, words, shown) &&
+                shown == other.seen->proof_of_refusal(wire::refusal_front(0), words) &&
                 wire::read_failure(words, 1000, why),
             "a readable refusal, with rank 0's proof");
     return why;

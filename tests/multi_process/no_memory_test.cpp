@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Own program: it replaces every operator new.
 #include "gpu_model/host_runtime.hpp"
-#include "herring/control/rendezvous/event_thread.hpp"
 #include "herring/herring.hpp"
 #include "herring/join.hpp"
 #include "herring/launch.hpp"
+#include "herring/net/event_thread.hpp"
 #include "herring/transport/tcp.hpp"
 
 #include "doctest/doctest.h"
@@ -128,14 +128,14 @@ TEST_CASE("no memory: address space for a control thread" *
     pid_t const child = ::fork();
     if (child == 0) {
         // Threads that ended before may have left a stack that is used again: one of so many has none.
-        static detail::rendezvous::event_thread threads[64];
-        for (detail::rendezvous::event_thread& each : threads) each.open("join", 0);
+        static detail::event_thread threads[64];
+        for (detail::event_thread& each : threads) each.open("join", 0);
         rlimit none{};
         ::getrlimit(RLIMIT_AS, &none);
         none.rlim_cur = 0;
         ::setrlimit(RLIMIT_AS, &none);
         try {
-            for (detail::rendezvous::event_thread& each : threads)
+            for (detail::event_thread& each : threads)
                 each.start(
                     [](void*) -> void* {
                         while (true) ::pause();

@@ -4,6 +4,7 @@
 #define HERRING_CHECKPOINT_FILE_IMPL_HPP
 
 #include "herring/base/byte_buffer.hpp"
+#include "herring/base/codec.hpp"
 #include "herring/base/config.hpp"
 #include "herring/base/crc32c.hpp"
 #include "herring/base/fixed_array.hpp"
@@ -12,7 +13,6 @@
 #include "herring/checkpoint/folder.hpp"
 #include "herring/checkpoint/manifest.hpp"
 #include "herring/checkpoint/tensor_memory.hpp"
-#include "herring/control/wire/codec.hpp"
 
 #include <algorithm>
 #include <cstddef>

@@ -4,9 +4,9 @@
 #define HERRING_CHECKPOINT_REPLICA_IMPL_HPP
 
 #include "herring/base/byte_buffer.hpp"
+#include "herring/base/codec.hpp"
 #include "herring/base/config.hpp"
 #include "herring/checkpoint/replica.hpp"
-#include "herring/control/wire/codec.hpp"
 
 #include <algorithm>
 #include <cstddef>

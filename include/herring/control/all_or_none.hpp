@@ -18,7 +18,7 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// The exception of `step()` as a failure of this rank; without an error code where it returns.
+/// Returns the exception of `step()` as a failure of this rank; without an error code where it returns.
 template <class Step> failure failure_of(int rank, std::string_view operation, Step&& step) {
     try {
         step();
@@ -42,13 +42,14 @@ class given_by_all {
     std::span<std::byte const> operator[](std::size_t rank) const noexcept { return all_[rank].subspan(1); }
 
   private:
-    gather_result all_; // after the first byte, which is went_well or has_failed
+    gather_result all_; // behind the first byte, which is went_well or has_failed
 };
 
-/// Exchanges how the step went. Where a rank has failed, all throw the failure of the lowest such rank, each in its own
-/// words.
+/// Exchanges how the step went. Where a rank has failed, all throw the failure of the lowest such rank, each
+/// rank in its own words.
 ///
-/// Shape:  `mine`: bytes, any number of them → the bytes of each rank. `gather(bytes)` → gather_result: an all_gather.
+/// Shape:  `mine`: bytes, any number of them → the bytes of each rank. `gather(bytes)` → gather_result: an
+///         all_gather.
 /// Errors: `mismatch` naming a rank whose bytes cannot be read. They are read with bounds.
 template <class Gather>
 HERRING_SETUP given_by_all all_or_none(int rank, std::string_view operation, failure const& how,

@@ -20,7 +20,7 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// The backend of a world of one rank. There is nobody to ask: a suspicion is the failure.
+/// The backend of a world of one rank. There is no other rank to ask: a suspicion is the failure.
 class control_alone : public no_control {
   public:
     HERRING_SETUP static control_handle make(failure_handler const& on_failure = {}) {

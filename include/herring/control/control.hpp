@@ -1,4 +1,4 @@
-// herring: what a backend gives to a world: set-up collectives, and the board of failures.
+// herring: the backend of a world: set-up collectives, and the board of failures.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_CONTROL_CONTROL_HPP
 #define HERRING_CONTROL_CONTROL_HPP
@@ -9,6 +9,7 @@
 #include "herring/control/failure/wait_graph.hpp"
 #include "herring/control/gather_result.hpp"
 #include "herring/machine/time.hpp"
+#include "herring/model/failure_detector_options.hpp"
 
 #include <atomic>
 #include <chrono>
@@ -26,14 +27,15 @@ namespace detail {
 
 class world_state;
 
-/// What a backend shows without a call. All pointers are valid until `destroy`.
+/// The state of a backend that can be read without a call. All pointers are valid until `destroy`.
 ///
-/// «Has any rank failed?» costs two loads: `first_failure` is 0 for no, i for `failures[i - 1]`, which changes no more.
+/// The question «has any rank failed?» costs two loads: `first_failure` is 0 for no, i for `failures[i - 1]`,
+/// which changes no more.
 struct control_board {
     std::atomic<std::uint32_t> const* first_failure;
     failure const* failures;
     std::atomic<std::uint32_t> const* probe; ///< number of the last question «whom do you wait for?»
-    std::atomic<std::uint64_t>* waits;       ///< this rank's answer, a word of `wait_report`
+    std::atomic<std::uint64_t>* waits;       ///< this rank's reply, a word of `wait_report`
 };
 
 /// The functions of a backend: for set-up and for announcing failures, never on the path of bytes.
@@ -76,23 +78,23 @@ class control_table {
     void (*const barrier)(void* self, std::string_view operation, time_point deadline);
     /// Announces a failure to every rank; the first one stays. Any thread, any time.
     void (*const fail)(void* self, failure const& why) noexcept;
-    /// Asks which rank is the root cause. Returns at once; called again and again until the world has failed, which it
-    /// does within the detector's verdict time. Any thread.
+    /// Asks which rank is the root cause. Returns at once; called again and again until the world has failed,
+    /// which it does within the detector's `verdict_timeout`. Any thread.
     void (*const report_suspicion)(void* self, suspicion_report& of) noexcept;
     /// Hands over the world's own state, which lives until `destroy`.
     void (*const attach)(void* self, world_state& state) noexcept;
-    /// Looks whether this rank's waits and those of others are a deadlock, which ends the world. Does nothing in a backend
+    /// Looks whether the waits of all ranks are a deadlock, which ends the world. Does nothing in a backend
     /// whose own thread looks.
     void (*const check_deadlock)(void* self) noexcept;
     /// Leaves in order; the board stays valid until `destroy`. Bounded.
     void (*const leave)(void* self) noexcept;
-    /// Leaves in order, if it has not, and frees; bounded, called once.
+    /// Leaves in order, unless it has left, and frees; bounded, called once.
     void (*const destroy)(void* self) noexcept;
 };
 
 template <class Backend> inline constexpr control_table control_table_of{std::type_identity<Backend>{}};
 
-/// A backend of a world: its functions and what it shows.
+/// A backend of a world: its functions and its board.
 struct control_handle {
     control_table const* table;
     void* self;
@@ -103,7 +105,45 @@ struct control_handle {
     }
 };
 
-/// The backend of no world: of a world that was moved from. Does nothing, and has not failed. Tests derive from it.
+/// A world's failure detector, as the waiting rank sees it: `detector(world)`.
+///
+/// Threads:  any.
+/// Lifetime: of the world's state.
+class failure_detector {
+  public:
+    failure_detector(control_handle const& control, failure_detector_options const& times) noexcept
+        : control_(control), times_(times) {}
+
+    /// The times, all of them set.
+    failure_detector_options const& times() const noexcept { return times_; }
+
+    /// The number of the last probe «whom do you wait for?». To be read before the reply is looked for.
+    std::uint32_t probe() const noexcept { return control_.board.probe->load(std::memory_order_acquire); }
+    /// Replies to the probe: this rank waits for `rank`, or (−1) for no particular rank.
+    ///
+    /// Cost: one store.
+    void waits_for(int rank, std::uint32_t probe) noexcept {
+        control_.board.waits->store(wait_report::waits_for(rank, probe), std::memory_order_release);
+    }
+    /// This rank waits no more.
+    void not_waiting() noexcept {
+        control_.board.waits->store(wait_report::not_waiting, std::memory_order_release);
+    }
+
+    /// Asks which rank is the root cause: the rank of `of.why` itself, or the end of the chain of ranks that
+    /// wait for each other. To be called again until the world has failed.
+    ///
+    /// Cost: that of a set-up call.
+    HERRING_SETUP void report_suspicion(suspicion_report& of) noexcept {
+        control_.table->report_suspicion(control_.self, of);
+    }
+
+  private:
+    control_handle const& control_;
+    failure_detector_options const& times_;
+};
+
+/// The backend of no world, as of a moved-from world. Does nothing, and has not failed. Tests derive from it.
 class no_control {
   public:
     gather_result all_gather(std::string_view, std::span<std::byte const>, time_point) { return {}; }
@@ -123,26 +163,26 @@ class no_control {
     failure failure_{};
 };
 
-/// The handle of no world.
+/// Returns the handle of no world.
 HERRING_SEPARABLE control_handle absent_control() noexcept;
 
-/// The same failure in the words of one rank. A failure that was seen from outside (a death that the parent or a socket
-/// reported) is attributed to `operation`, which this rank was in, if any.
+/// Returns the same failure in the words of one rank. A failure that was seen from outside (a death that the
+/// parent or a socket reported) is attributed to `operation`, which this rank was in, if any.
 HERRING_SEPARABLE failure as_seen_by(failure const& why, int rank, std::string_view operation = {}) noexcept;
 
-/// "rank 2" or "ranks 1, 4, 5 and 9 more".
+/// Returns "rank 2" or "ranks 1, 4, 5 and 9 more".
 HERRING_SEPARABLE std::string rank_list(std::vector<int> const& ranks);
 
-/// Now plus `timeout`; a timeout beyond a year is a year, so that nothing overflows.
+/// Returns now plus `timeout`; a timeout beyond a year is a year, so that nothing overflows.
 inline time_point deadline_in(std::chrono::milliseconds timeout) noexcept {
     constexpr std::chrono::milliseconds year = std::chrono::hours(24 * 365);
     return clock::now() + (timeout < year ? timeout : year);
 }
 
-/// "30 s" or "250 ms".
+/// Returns "30 s" or "250 ms".
 HERRING_SEPARABLE std::string duration_text(clock::duration d);
 
-/// What a rank says when a deadline passes in a collective.
+/// Returns the text of a rank whose deadline has passed in a collective.
 HERRING_SEPARABLE std::string late_text(std::vector<int> const& missing, clock::duration waited);
 
 } // namespace detail

@@ -19,8 +19,12 @@ namespace HERRING_NAMESPACE {
 class gather_result {
   public:
     gather_result() = default;
-    /// For backends: room for `sizes[rank]` bytes of each rank, zeroed.
-    HERRING_SEPARABLE explicit gather_result(detail::fixed_array<std::size_t> sizes);
+    /// For backends: has room for `sizes[rank]` bytes of each rank, zeroed.
+    HERRING_SETUP explicit gather_result(detail::fixed_array<std::size_t> sizes) : ends_(std::move(sizes)) {
+        std::size_t end = 0;
+        for (std::size_t& size : ends_) size = end += size;
+        bytes_ = detail::fixed_array<std::byte>(end);
+    }
 
     std::size_t size() const noexcept { return ends_.size(); }
     std::span<std::byte const> operator[](std::size_t rank) const noexcept {
@@ -51,14 +55,10 @@ class gather_result {
   private:
     std::size_t begin_of(std::size_t rank) const noexcept { return rank == 0 ? 0 : ends_[rank - 1]; }
 
-    detail::fixed_array<std::size_t> ends_; // rank → where its bytes end
+    detail::fixed_array<std::size_t> ends_; // rank → the end of its bytes
     detail::fixed_array<std::byte> bytes_;
 };
 
 } // namespace HERRING_NAMESPACE
-
-#ifndef HERRING_SEPARATE
-#include "herring/control/gather_result_impl.hpp"
-#endif
 
 #endif // HERRING_CONTROL_GATHER_RESULT_HPP

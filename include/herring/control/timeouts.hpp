@@ -16,12 +16,12 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// "5 s", "250 ms" or "never".
+/// Returns "5 s", "250 ms" or "never".
 HERRING_SETUP inline std::string timeout_text(std::chrono::milliseconds time) {
     return time >= never ? std::string("never") : duration_text(time);
 }
 
-/// "500ms", "5s" or "never"; `not_given` when it is none of these.
+/// Reads "500ms", "5s" or "never"; `not_given` for any other text.
 HERRING_SETUP inline std::chrono::milliseconds timeout_of(std::string_view text) noexcept {
     if (text == "never") return never;
     long long unit = 0;
@@ -41,7 +41,8 @@ HERRING_SETUP inline std::chrono::milliseconds timeout_of(std::string_view text)
     return std::chrono::milliseconds(value * unit);
 }
 
-/// One of a world's times: what the program gave, else `text`, of the variable; `not_given` where neither has one.
+/// Returns one of a world's times: the program's, else `text`, of the variable; `not_given` where neither has
+/// one.
 ///
 /// Errors: `bad_argument` naming the option or variable, and its value.
 HERRING_SETUP inline std::chrono::milliseconds read_timeout(std::chrono::milliseconds option,
@@ -67,8 +68,7 @@ HERRING_SETUP inline std::chrono::milliseconds read_timeout(std::chrono::millise
     return time < never ? time : never;
 }
 
-/// The times that the program and the variables give. `options`: the name of the struct, for errors.
-///
+/// Returns the times that the program and the variables give. `options`: the name of the struct, for errors.
 /// Errors: `bad_argument` also for times that contradict each other.
 HERRING_SETUP inline world_times read_times(failure_detector_options const& detector,
                                             std::chrono::milliseconds call, variables const& from,

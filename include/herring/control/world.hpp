@@ -7,7 +7,6 @@
 #include "herring/base/error.hpp"
 #include "herring/base/shared_handler.hpp"
 #include "herring/control/control.hpp"
-#include "herring/control/failure_detector.hpp"
 #include "herring/control/gather_result.hpp"
 #include "herring/control/world_state.hpp"
 #include "herring/machine/identity.hpp"
@@ -23,14 +22,15 @@
 
 namespace HERRING_NAMESPACE {
 
-/// The ranks that reduce together, seen from one of them: the result of `join()`, `launch()` or `launch_threads()`.
+/// The ranks that reduce together, seen from one of them: the result of `join()`, `launch()` or
+/// `launch_threads()`.
 ///
 /// A default-constructed world is one rank alone.
 /// Threads:  collectives from one thread at a time; `failed()` and `fail()` from any thread.
-/// Lifetime: movable, also while reducers made from it live: they refer to the ranks, not to this object. A reducer whose
-/// world was destroyed refuses every call (`bad_state`); in the middle of a step the other ranks are told. A transport
-/// that a program constructs from a world refers to the object, which must not be moved then. The destructor leaves
-/// in order, within 5 s, and never throws.
+/// Lifetime: movable, also while reducers made from it live: they refer to the ranks, not to this object. A
+/// reducer whose world was destroyed refuses every call (`bad_state`); in the middle of a step the other
+/// ranks are told. A transport that a program constructs from a world refers to the object, which must not be
+/// moved then. The destructor leaves in order, within 5 s, and never throws.
 class world {
   public:
     HERRING_SEPARABLE world();
@@ -38,7 +38,7 @@ class world {
     HERRING_SEPARABLE explicit world(detail::membership joined);
     /// For reducers: another handle on the state of `of`.
     ///
-    /// Errors:  `bad_state` when `of` was moved from.
+    /// Errors:  `bad_state` where `of` was moved from.
     HERRING_SEPARABLE world(world& of, detail::for_reducer);
 
     world(world&& other) noexcept
@@ -62,29 +62,31 @@ class world {
     int local_rank() const noexcept { return info().map.local_rank(rank_); }
     int local_size() const noexcept { return info().map.local_size(node()); }
 
-    /// What this rank is for: HERRING_ROLE, `join_options::role`, `launch_options::roles`.
+    /// The role of this rank: HERRING_ROLE, `join_options::role`, `launch_options::roles`.
     herring::role role() const noexcept { return info().map.role_of(rank_); }
     /// The number of this rank among the workers, in the order of ranks; −1 on a server.
     int worker() const noexcept { return info().map.worker(rank_); }
     int workers() const noexcept { return info().map.workers(); }
     int servers() const noexcept { return info().map.servers(); }
 
-    /// How long a call waits that is given no deadline: 30 s, or that of `join_options` or `launch_options`.
+    /// The deadline of a call that is given none: 30 s, or that of `join_options` or `launch_options`.
     std::chrono::milliseconds default_timeout() const noexcept { return info().times.call; }
-    /// For how long a rank may give no sign of life before that ends the world: 5 s, or that of the options.
+    /// The time without a sign of life after which a rank is lost, which ends the world: 5 s, or that of the
+    /// options.
     std::chrono::milliseconds peer_timeout() const noexcept { return info().times.detector.peer_timeout; }
 
     /// Returns once every rank has called it, servers too: not while they serve.
     ///
-    /// Blocks:  until the last rank arrives, at most `timeout`, or `default_timeout()`; a passed timeout ends the world for
-    ///          every rank.
-    /// Errors:  `timeout` naming the ranks that did not come, `peer_lost`, or what a rank announced by `fail`.
+    /// Blocks:  until the last rank arrives, at most `timeout`, or `default_timeout()`; a passed timeout ends
+    ///          the world for every rank.
+    /// Errors:  `timeout` naming the ranks that did not come, `peer_lost`, or what a rank announced by
+    ///          `fail`.
     void barrier() { barrier(default_timeout()); }
     HERRING_SEPARABLE void barrier(std::chrono::milliseconds timeout);
 
     // ---- for authors of policies --------------------------------------------------------------------------
 
-    /// Which rank is on which node.
+    /// The node of each rank.
     herring::topology const& topology() const noexcept { return info().map; }
 
     /// Gathers the bytes of every rank on every rank; lengths may differ and may be zero.
@@ -114,18 +116,21 @@ class world {
     /// Throws the failure that `failed()` returns, in the words of this rank; returns when there is none.
     HERRING_SEPARABLE void check() const;
 
-    /// The same on every rank, random for every world.
+    /// A random number of the world, equal on all its ranks.
     std::uint64_t job() const noexcept { return info().job; }
 
-    /// Whether nobody but the ranks knows the world's key: they proved to each other that they have a secret, or were started
-    /// by `launch`, or a secret came over MPI. Without one, a key is made of what any listener knows.
+    /// True if only the ranks know the world's key: they proved to each other that they have a secret, or
+    /// were started by `launch`, or a secret came over MPI. Otherwise a key consists of data that any
+    /// listener sees.
     bool has_secret() const noexcept { return info().has_secret; }
-    /// A key of the pair of this rank and `peer`: the same on both, for one label and context, and another one for any other pair,
-    /// label, context or world. With `has_secret()` nobody but the ranks of the world can know it; each of these can.
+    /// Derives a key of the pair of this rank and `peer`: equal on both for one label and context, and
+    /// different for any other pair, label, context or world. With `has_secret()` only the ranks of the
+    /// world, each of them, can know it.
     ///
     /// Shape:   out: up to 8,160 bytes. `label`: without zeroes in it.
     /// Cost:    some microseconds: for set-up.
-    /// Errors:  `bad_argument` for a rank that there is not, or too many bytes; `bad_state` when this world was moved from.
+    /// Errors:  `bad_argument` for a rank that there is not, or too many bytes; `bad_state` when this world
+    ///          was moved from.
     HERRING_SEPARABLE void derive_key(std::span<std::byte> out, std::string_view label, int peer,
                                       std::span<std::byte const> context = {}) const;
 
@@ -135,11 +140,12 @@ class world {
     /// How many ranks run on this machine, whatever their nodes: with more ranks than cores, no rank spins.
     int ranks_on_this_machine() const noexcept { return info().ranks_on_this_machine; }
 
-    /// Whether the world of this reducer's handle was destroyed, or is another process's.
+    /// True if the world of this reducer's handle was destroyed, or belongs to another process.
     ///
     /// Cost:    three loads.
     bool ended() const noexcept { return state_->ended(); }
-    /// Whether this process was forked off after the world was made: then nothing of it may be touched.
+    /// True if this process was forked off after the world was constructed: nothing of the world may be
+    /// touched then.
     bool forked_off() const noexcept { return !state_->owner.is_this(); }
     /// For reducers and drivers.
     detail::world_state& state() noexcept { return *state_; }
@@ -154,13 +160,13 @@ class world {
     HERRING_SEPARABLE void leave() noexcept;
 
     int rank_ = 0;
-    bool owner_ = false; // or a reducer's handle
+    bool owner_ = false; // false: a reducer's handle
     detail::world_state* state_;
 };
 
 namespace detail {
 
-/// Finds the root cause when this rank waits in vain.
+/// Finds the root cause of a wait of this rank in vain.
 ///
 /// Lifetime: of the world's state, which reducers share.
 inline failure_detector& detector(world& of) noexcept { return of.state().detector; }

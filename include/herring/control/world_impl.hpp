@@ -29,8 +29,9 @@ namespace HERRING_NAMESPACE {
 
 namespace detail {
 
-/// The current exception, of a collective of the world: where a server is missing, it may be that it serves. Of ranks in calls of two
-/// kinds it depends on who looks first whether it is the server that is named, or who waits for it here.
+/// Handles the current exception of a collective of the world: where a server is missing, the server may be
+/// serving. Between ranks in two kinds of calls it depends on who looks first whether the server is named, or
+/// the rank that waits for it here.
 [[noreturn]] HERRING_SETUP inline void rethrow_of_server(error const& current, topology const& map) {
     failure const why = current.why();
     int server = why.peer;

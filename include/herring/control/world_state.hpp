@@ -1,4 +1,4 @@
-// herring: what a world and its reducers share; it stays where it is when the world is moved.
+// herring: the state that a world and its reducers share; it stays in place when the world is moved.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_CONTROL_WORLD_STATE_HPP
 #define HERRING_CONTROL_WORLD_STATE_HPP
@@ -8,10 +8,9 @@
 #include "herring/base/fixed_array.hpp"
 #include "herring/base/shared_handler.hpp"
 #include "herring/control/control.hpp"
-#include "herring/control/data_sockets.hpp"
 #include "herring/control/failure/deadlock.hpp"
-#include "herring/control/failure_detector.hpp"
 #include "herring/control/gather_result.hpp"
+#include "herring/control/survival/data_sockets.hpp"
 #include "herring/control/world_times.hpp"
 #include "herring/crypto/secret_key.hpp"
 #include "herring/machine/forks.hpp"
@@ -33,13 +32,14 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// What a backend (join, launch) hands to a world. All but the rank and the address are equal on every rank.
+/// The values that a backend (join, launch) hands to a world. All but the rank and the address are equal on
+/// every rank.
 struct membership {
     int rank = 0;
     topology map{};
     std::uint64_t job = 0;
     secret_key key{};        ///< of `world::derive_key`
-    bool has_secret = false; ///< nobody else knows the key
+    bool has_secret = false; ///< only the ranks know the key
     std::string local_address = "127.0.0.1";
     int ranks_on_this_machine = 1;
     world_times times = resolve({});
@@ -51,7 +51,7 @@ struct for_reducer {};
 
 class world_state;
 
-/// Why a call of a reducer is refused whose world has ended, or is another process's.
+/// Returns why a call of a reducer is refused: its world has ended, or belongs to another process.
 HERRING_SEPARABLE error ended_world(world_state const& ranks, char const* operation);
 
 /// A thread that waits in a call until the operation is complete.
@@ -95,13 +95,14 @@ class reducer_entry {
     reducer_entry* before_ = nullptr;
 };
 
-/// How long a rank that leaves waits until the others have what it sent last.
+/// How long a leaving rank waits until the other ranks have its last messages.
 inline constexpr std::chrono::seconds longest_arrival{5};
 
-/// Shared by the world and each of its reducers, on the heap; the last holder frees it, and the backend with it.
+/// Shared by the world and each of its reducers, on the heap; the last holder frees it, and the backend with
+/// it.
 ///
-/// When the world is destroyed or assigned before its reducers, the rank leaves at that time, the reducers refuse every
-/// later call (`ended`), and the backend's board stays valid until the last of them is gone.
+/// When the world is destroyed or assigned before its reducers, the rank leaves at that time, the reducers
+/// refuse every later call (`ended`), and the backend's board stays valid until the last of them is gone.
 class world_state {
   public:
     owner_process const owner{};
@@ -113,36 +114,38 @@ class world_state {
     ///
     /// Errors: `no_resources`.
     HERRING_SEPARABLE static world_state* make(membership&& from);
-    /// The state of a world that was moved from: no backend, no ranks.
+    /// The state of a moved-from world: no backend, no ranks.
     HERRING_SEPARABLE static world_state* none() noexcept;
 
     void hold() noexcept { holders_.fetch_add(1, std::memory_order_relaxed); }
     HERRING_SEPARABLE void release() noexcept;
 
-    /// The world is destroyed; its reducers may still live.
+    /// Ends the world, which is destroyed; its reducers may still live.
     HERRING_SEPARABLE void end() noexcept;
-    /// Whether calls are refused: the world has ended, or is that of a process from which this one was forked off.
+    /// True if calls are refused: the world has ended, or belongs to the process from which this one was
+    /// forked off.
     bool ended() const noexcept { return ended_.load(std::memory_order_acquire) || !owner.is_this(); }
 
     // ---- long waits (control/failure/deadlock.hpp) --------------------------------------------------------
 
-    /// The calling thread waits for this operation from now on. Returns nullptr when there is no room: then this rank is
-    /// never part of a deadlock.
+    /// Enters the operation that the calling thread waits for. Returns nullptr where there is no room: then
+    /// this rank is never part of a deadlock.
     HERRING_SEPARABLE listed_wait* list(blocked_report::entry const& operation) noexcept;
     HERRING_SEPARABLE void unlist(listed_wait& wait) noexcept;
-    /// The calling thread enters the world's next collective. Returns its number.
+    /// Enters the world's next collective, from the calling thread. Returns its number.
     std::uint64_t enter_collective() noexcept { return collectives_.fetch_add(1, std::memory_order_relaxed); }
 
-    /// This world has one caller, which makes its calls one after the other, and begins this one. So it can go on in no other
-    /// thread while this one waits, whatever other threads the process has.
+    /// Notes that this world has one caller, which makes its calls one after the other, and begins this call.
+    /// While it waits, this world goes on in no other thread, whatever other threads the process has.
     ///
     /// Lifetime: `name`, for ever.
     void begin_call(char const* name) noexcept { call_.store(name, std::memory_order_release); }
 
-    /// Reports what this rank waits for; false when a thread of it can still run, or none has waited for long.
-    // Threads first, then what they have begun, then threads again: in between none of them can have run.
+    /// Reports the waits of this rank; false where a thread of it can still run, or none has waited for long.
+    // The order is threads, then begun operations, then threads again: in between none of the threads can
+    // have run.
     HERRING_SEPARABLE bool blocked(blocked_report& report) noexcept;
-    /// Looks whether this rank's waits are part of a deadlock.
+    /// Looks whether the waits of this rank are part of a deadlock.
     HERRING_SETUP void check_deadlock() noexcept { info.control.table->check_deadlock(info.control.self); }
 
   private:
@@ -155,7 +158,7 @@ class world_state {
 
     std::atomic<int> holders_{1};
     std::atomic<bool> ended_{false};
-    monitor lock_; // for what follows
+    monitor lock_; // of the members below
     reducer_entry* first_ = nullptr;
     std::uint64_t constructed_ = 0;
     listed_wait waits_[blocked_report::most_waits];
@@ -176,7 +179,7 @@ class long_wait {
     long_wait(long_wait const&) = delete;
     long_wait& operator=(long_wait const&) = delete;
 
-    /// To be called from time to time: at `now`, so many executions are released.
+    /// Looks at the time: at `now`, so many executions are released. To be called again and again.
     void look(time_point now, std::uint64_t released) noexcept {
         if (due_ == time_point{} || released != released_) {
             released_ = released;
@@ -187,7 +190,8 @@ class long_wait {
     }
 
   private:
-    // A listed wait for an execution that has completed meanwhile proves nothing, so it may stay until the next look.
+    // A listed wait for an execution that has completed meanwhile proves nothing, so it may stay until the
+    // next look.
     HERRING_SEPARABLE void list(time_point now) noexcept;
 
     world_state& ranks_;

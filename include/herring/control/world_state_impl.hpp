@@ -52,7 +52,7 @@ HERRING_SEPARABLE world_state* world_state::none() noexcept {
 
 HERRING_SEPARABLE void world_state::release() noexcept {
     if (this == none() || holders_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
-    // What this rank sent last may be on its way still, to ranks that wait for it.
+    // The last messages of this rank may still be in flight to ranks that wait for them.
     time_point const deadline = clock::now() + longest_arrival;
     if (!ended_.load(std::memory_order_acquire)) info.control.table->leave(info.control.self);
     auto const failed = [&] {
@@ -117,7 +117,7 @@ HERRING_SEPARABLE bool world_state::blocked(blocked_report& report) noexcept {
             is_long = is_long || now - w.since >= info.times.detector.long_wait;
         }
         if (!is_long) return false;
-        if (call != nullptr) { // under the lock it cannot end its wait, and so begin nothing
+        if (call != nullptr) { // under the lock the caller cannot end its wait, and so begins nothing
             report.waits_of_process = report.waits;
             report.name_call(call);
         }

@@ -12,10 +12,11 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// How long a call waits that is given no deadline, where nobody says otherwise.
+/// The deadline of a call that is given none, where neither options nor variables have one.
 inline constexpr std::chrono::milliseconds usual_timeout{30'000};
 
-/// Rank 0's hold for all ranks. Of what a program gives, `not_given` is a time that follows from the others.
+/// The times of a world: rank 0's, for all ranks. Among a program's own, `not_given` is a time that follows
+/// from the others.
 struct world_times {
     failure_detector_options detector{};
     std::chrono::milliseconds call = not_given; ///< `default_timeout`
@@ -36,7 +37,7 @@ struct world_times {
     friend bool operator==(world_times const&, world_times const&) = default;
 };
 
-/// What a time is called in errors.
+/// The names of a time in errors.
 struct time_name {
     char const* option;
     char const* member;
@@ -44,8 +45,8 @@ struct time_name {
     std::chrono::milliseconds least;
 };
 
-/// Shorter ones are refused: threads of a healthy process wait longer for a core, and a waiting rank looks around within
-/// 50 ms.
+/// Times below `least` are refused: threads of a healthy process wait longer for a core, and a waiting rank
+/// looks around within 50 ms.
 inline constexpr time_name time_names[world_times::count] = {
     {"peer_timeout", "failure_detector.peer_timeout", "HERRING_PEER_TIMEOUT", std::chrono::milliseconds(50)},
     {"heartbeat", "failure_detector.heartbeat", nullptr, std::chrono::milliseconds(5)},
@@ -54,7 +55,8 @@ inline constexpr time_name time_names[world_times::count] = {
     {"long_wait", "failure_detector.long_wait", nullptr, std::chrono::milliseconds(50)},
     {"default_timeout", "default_timeout", "HERRING_DEFAULT_TIMEOUT", std::chrono::milliseconds(50)}};
 
-/// All times; those that are not given in proportion to a `peer_timeout` of 5 s or less, and unchanged above it.
+/// Returns all times; those that are not given in proportion to a `peer_timeout` of 5 s or less, and
+/// unchanged above it.
 constexpr world_times resolve(world_times times) noexcept {
     using std::chrono::milliseconds;
     constexpr milliseconds usual{5'000};
@@ -72,18 +74,19 @@ constexpr world_times resolve(world_times times) noexcept {
     return times;
 }
 
-/// A rank that is silent for so long is not waited for when all are asked whom they wait for: 2 s of 5 s.
+/// The silence after which a rank is not waited for when all are asked for whom they wait: 2 s of 5 s.
 constexpr std::chrono::milliseconds hopeless_after(failure_detector_options const& times) noexcept {
     return std::min<std::chrono::milliseconds>(times.peer_timeout, std::chrono::milliseconds(5'000)) * 2 / 5;
 }
 
-/// How often a silent control connection may be opened anew at most, and for how long the first attempt to connect is given: 500 ms
-/// of 5 s.
+/// The least time between two attempts to open a silent control connection anew, and the time of the first
+/// attempt to connect: 500 ms of 5 s.
 constexpr std::chrono::milliseconds resume_step(failure_detector_options const& times) noexcept {
     return hopeless_after(times) / 4;
 }
 
-/// For how long a message that decides whom an error names is waited for where the network loses packets: 2.75 s of 5 s.
+/// The time for which a message that decides the rank in an error is waited for where the network loses
+/// packets: 2.75 s of 5 s.
 constexpr std::chrono::milliseconds longest_hold_up(failure_detector_options const& times) noexcept {
     return std::min<std::chrono::milliseconds>(times.peer_timeout, std::chrono::milliseconds(5'000)) * 11 /
            20;

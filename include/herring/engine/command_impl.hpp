@@ -4,8 +4,8 @@
 #define HERRING_ENGINE_COMMAND_IMPL_HPP
 
 #include "herring/base/bytes.hpp"
+#include "herring/base/codec.hpp"
 #include "herring/base/config.hpp"
-#include "herring/control/wire/codec.hpp"
 #include "herring/engine/command.hpp"
 
 #include <cstddef>

@@ -4,13 +4,12 @@
 #define HERRING_ENGINE_DRIVER_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/control/failure/departure.hpp"
-#include "herring/control/failure/stall_detector.hpp"
 #include "herring/control/failure/wait_graph.hpp"
 #include "herring/control/world_state.hpp"
 #include "herring/engine/engine.hpp"
 #include "herring/machine/futex.hpp"
 #include "herring/machine/threads.hpp"
+#include "herring/net/life_signs.hpp"
 #include "herring/waiting/waiting.hpp"
 
 #include <atomic>

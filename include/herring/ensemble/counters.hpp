@@ -4,7 +4,7 @@
 #define HERRING_ENSEMBLE_COUNTERS_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/ensemble/admission_refusal.hpp"
+#include "herring/ensemble/admission.hpp"
 #include "herring/ensemble/outcome.hpp"
 
 #include <cstddef>

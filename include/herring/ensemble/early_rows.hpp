@@ -5,7 +5,6 @@
 
 #include "herring/base/config.hpp"
 #include "herring/ensemble/counters.hpp"
-#include "herring/ensemble/early_places.hpp"
 #include "herring/ensemble/ids.hpp"
 #include "herring/ensemble/outcome.hpp"
 #include "herring/ensemble/request_answers.hpp"

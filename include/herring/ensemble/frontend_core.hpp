@@ -6,23 +6,21 @@
 #include "herring/base/config.hpp"
 #include "herring/base/error.hpp"
 #include "herring/crypto/secret.hpp"
-#include "herring/ensemble/admission_refusal.hpp"
+#include "herring/ensemble/admission.hpp"
 #include "herring/ensemble/ask_check.hpp"
 #include "herring/ensemble/control_options.hpp"
 #include "herring/ensemble/counters.hpp"
-#include "herring/ensemble/door_notice.hpp"
 #include "herring/ensemble/frontend_driver.hpp"
 #include "herring/ensemble/frontend_engine.hpp"
 #include "herring/ensemble/frontend_lock.hpp"
 #include "herring/ensemble/frontend_members.hpp"
 #include "herring/ensemble/hedging.hpp"
 #include "herring/ensemble/ids.hpp"
-#include "herring/ensemble/lane_ends.hpp"
+#include "herring/ensemble/lane.hpp"
 #include "herring/ensemble/member_set.hpp"
 #include "herring/ensemble/options.hpp"
 #include "herring/ensemble/outcome.hpp"
 #include "herring/ensemble/requests_in_flight.hpp"
-#include "herring/ensemble/shape.hpp"
 #include "herring/machine/forks.hpp"
 #include "herring/quorum/quorum.hpp"
 
@@ -87,7 +85,7 @@ template <class Format, class Waiting, template <class> class Door, class Lanes>
     HERRING_SETUP explicit frontend_core(settings s)
         : options_(std::move(s.options)), engine_(options_, table_of(options_, s), s.result_bytes),
           driver_(engine_), members_(engine_, options_, s.agreed.row_bytes, s.least) {
-        door_options d;
+        acceptor_options d;
         d.address = options_.listen;
         d.secret = options_.secret;
         d.secret_file = options_.secret_file;
@@ -359,11 +357,11 @@ template <class Format, class Waiting, template <class> class Door, class Lanes>
         give(std::as_const(engine_.table), members_.names(), k());
     }
     /// How many processes were refused, by reason; also those that `on_change` was not told of.
-    door_counters at_the_door() noexcept {
+    acceptor_counters at_the_door() noexcept {
         if (forked_off()) return {};
         guard const held(
             engine_.lock); // while this goes the door does, too, and may be calling the program's handler
-        return engine_.control != nullptr ? engine_.control->counters() : door_counters();
+        return engine_.control != nullptr ? engine_.control->counters() : acceptor_counters();
     }
     /// As the door's thread sees them.
     auto& members() noexcept { return members_; }

@@ -4,7 +4,6 @@
 #define HERRING_ENSEMBLE_FRONTEND_DRIVER_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/ensemble/cores.hpp"
 #include "herring/ensemble/ids.hpp"
 #include "herring/ensemble/outcome.hpp"
 #include "herring/ensemble/requests_in_flight.hpp"

@@ -10,7 +10,7 @@
 #include "herring/ensemble/frontend_lock.hpp"
 #include "herring/ensemble/ids.hpp"
 #include "herring/ensemble/landed_rows.hpp"
-#include "herring/ensemble/link.hpp"
+#include "herring/ensemble/lane.hpp"
 #include "herring/ensemble/member_set.hpp"
 #include "herring/ensemble/options.hpp"
 #include "herring/ensemble/outcome.hpp"

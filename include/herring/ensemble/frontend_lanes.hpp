@@ -7,7 +7,7 @@
 #include "herring/base/error.hpp"
 #include "herring/base/manual_lifetime.hpp"
 #include "herring/ensemble/ids.hpp"
-#include "herring/ensemble/lane_ends.hpp"
+#include "herring/ensemble/lane.hpp"
 #include "herring/ensemble/places.hpp"
 #include "herring/ensemble/request_region.hpp"
 #include "herring/ensemble/shared_lane.hpp"

@@ -6,7 +6,7 @@
 #include "herring/base/config.hpp"
 #include "herring/ensemble/counters.hpp"
 #include "herring/ensemble/frontend.hpp"
-#include "herring/ensemble/member_inbox.hpp"
+#include "herring/ensemble/member.hpp"
 #include "herring/ensemble/member_set.hpp"
 #include "herring/ensemble/options.hpp"
 #include "herring/ensemble/outcome.hpp"

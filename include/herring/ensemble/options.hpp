@@ -8,7 +8,7 @@
 #include "herring/base/text.hpp"
 #include "herring/ensemble/change.hpp"
 #include "herring/ensemble/hedging.hpp"
-#include "herring/ensemble/lane_ends.hpp"
+#include "herring/ensemble/lane.hpp"
 #include "herring/ensemble/member_set.hpp"
 
 #include <chrono>

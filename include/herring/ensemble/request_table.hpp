@@ -7,7 +7,6 @@
 #include "herring/ensemble/counters.hpp"
 #include "herring/ensemble/credits.hpp"
 #include "herring/ensemble/due_queue.hpp"
-#include "herring/ensemble/early_places.hpp"
 #include "herring/ensemble/early_rows.hpp"
 #include "herring/ensemble/hedging.hpp"
 #include "herring/ensemble/ids.hpp"

@@ -3,12 +3,12 @@
 #ifndef HERRING_INTRA_NODE_SHARED_MAPPING_IMPL_HPP
 #define HERRING_INTRA_NODE_SHARED_MAPPING_IMPL_HPP
 
+#include "herring/base/codec.hpp"
 #include "herring/base/config.hpp"
 #include "herring/base/error.hpp"
 #include "herring/base/fixed_array.hpp"
 #include "herring/control/all_or_none.hpp"
 #include "herring/control/memory_check.hpp"
-#include "herring/control/wire/codec.hpp"
 #include "herring/control/world.hpp"
 #include "herring/intra_node/shared_mapping.hpp"
 #include "herring/machine/descriptor.hpp"

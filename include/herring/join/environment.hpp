@@ -7,7 +7,6 @@
 #include "herring/base/error.hpp"
 #include "herring/base/shared_handler.hpp"
 #include "herring/base/text.hpp"
-#include "herring/control/secret_variable.hpp"
 #include "herring/control/timeouts.hpp"
 #include "herring/control/variables.hpp"
 #include "herring/crypto/seal_provider.hpp"

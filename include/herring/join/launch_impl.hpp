@@ -6,7 +6,6 @@
 #include "herring/base/config.hpp"
 #include "herring/base/error.hpp"
 #include "herring/base/text.hpp"
-#include "herring/control/failure/stall_detector.hpp"
 #include "herring/control/shared/shared_control.hpp"
 #include "herring/control/timeouts.hpp"
 #include "herring/control/variables.hpp"
@@ -16,6 +15,7 @@
 #include "herring/join/launch.hpp"
 #include "herring/machine/threads.hpp"
 #include "herring/model/topology.hpp"
+#include "herring/net/life_signs.hpp"
 
 #include <algorithm>
 #include <atomic>

@@ -3,10 +3,10 @@
 #ifndef HERRING_JOIN_MPI_HPP
 #define HERRING_JOIN_MPI_HPP
 
+#include "herring/base/codec.hpp"
 #include "herring/base/config.hpp"
 #include "herring/control/all_or_none.hpp"
 #include "herring/control/gather_result.hpp"
-#include "herring/control/wire/codec.hpp"
 #include "herring/crypto/random.hpp"
 #include "herring/crypto/secret.hpp"
 #include "herring/join/environment.hpp"

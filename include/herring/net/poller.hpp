@@ -1,4 +1,4 @@
-// herring: what a thread sleeps on: descriptors, and an event that another thread raises.
+// herring: an epoll set: descriptors, and an event that another thread raises.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_NET_POLLER_HPP
 #define HERRING_NET_POLLER_HPP
@@ -33,7 +33,7 @@ class poller {
     /// Readable when a descriptor of the set is ready, or after `wake`.
     int descriptor() const noexcept { return set_.get(); }
 
-    /// `key` comes with each event of `descriptor`; all ones is taken. False: errno has why.
+    /// Adds a descriptor. `key` comes with each event of it; all ones is taken. False: errno has the reason.
     HERRING_SETUP bool watch(int descriptor, std::uint64_t key, std::uint32_t what) noexcept {
         return control(EPOLL_CTL_ADD, descriptor, key, what);
     }
@@ -46,10 +46,11 @@ class poller {
 
     /// Ends a `wait`, or the next one; also from signal handlers.
     void wake() const noexcept { event_.raise(); }
-    /// After `wake_key` has come.
+    /// To be called once `wake_key` has come.
     bool woken() const noexcept { return event_.lower(); }
 
-    /// Returns how many events came, `most` at most; -1: a signal did. Blocks for at most `timeout_ms`; -1: no limit.
+    /// Returns the number of events, at most `most`; −1: a signal came. Blocks for at most `timeout_ms`; −1:
+    /// no limit.
     int wait(epoll_event* into, int most, int timeout_ms) const noexcept {
         return ::epoll_wait(set_.get(), into, most, timeout_ms);
     }

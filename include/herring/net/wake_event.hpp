@@ -42,7 +42,7 @@ class wake_event {
         [[maybe_unused]] auto const written = ::write(event_.get(), &one, sizeof one);
         errno = before;
     }
-    /// Returns whether it was raised. What was changed before that is seen afterwards.
+    /// Returns true if it was raised. Changes made before `raise` are seen afterwards.
     bool lower() const noexcept {
         std::uint64_t times = 0;
         return ::read(event_.get(), &times, sizeof times) > 0;

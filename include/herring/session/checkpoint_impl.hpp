@@ -4,6 +4,7 @@
 #define HERRING_SESSION_CHECKPOINT_IMPL_HPP
 
 #include "herring/base/byte_buffer.hpp"
+#include "herring/base/codec.hpp"
 #include "herring/base/config.hpp"
 #include "herring/base/error.hpp"
 #include "herring/checkpoint/file.hpp"
@@ -13,7 +14,6 @@
 #include "herring/checkpoint/tensor_memory.hpp"
 #include "herring/control/all_or_none.hpp"
 #include "herring/control/gather_result.hpp"
-#include "herring/control/wire/codec.hpp"
 #include "herring/control/world.hpp"
 #include "herring/model/layout.hpp"
 #include "herring/optimizer/optimizer.hpp"

@@ -3,10 +3,10 @@
 #ifndef HERRING_SESSION_CORES_IMPL_HPP
 #define HERRING_SESSION_CORES_IMPL_HPP
 
+#include "herring/base/codec.hpp"
 #include "herring/base/config.hpp"
 #include "herring/base/error.hpp"
 #include "herring/control/gather_result.hpp"
-#include "herring/control/wire/codec.hpp"
 #include "herring/machine/identity.hpp"
 #include "herring/session/cores.hpp"
 

@@ -3,9 +3,9 @@
 #ifndef HERRING_TRACE_TIMELINE_DATA_HPP
 #define HERRING_TRACE_TIMELINE_DATA_HPP
 
+#include "herring/base/codec.hpp"
 #include "herring/base/config.hpp"
 #include "herring/base/error.hpp"
-#include "herring/control/wire/codec.hpp"
 #include "herring/machine/ticks.hpp"
 #include "herring/trace/timeline_image.hpp"
 

@@ -6,7 +6,6 @@
 #include "herring/base/config.hpp"
 #include "herring/base/fixed_array.hpp"
 #include "herring/policy/composed_name.hpp"
-#include "herring/policy/decorated_name.hpp"
 #include "herring/policy/policy.hpp"
 #include "herring/transport/transport.hpp"
 

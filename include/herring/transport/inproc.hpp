@@ -3,8 +3,8 @@
 #ifndef HERRING_TRANSPORT_INPROC_HPP
 #define HERRING_TRANSPORT_INPROC_HPP
 
+#include "herring/base/codec.hpp"
 #include "herring/base/config.hpp"
-#include "herring/control/wire/codec.hpp"
 #include "herring/transport/transport.hpp"
 
 #include <algorithm>

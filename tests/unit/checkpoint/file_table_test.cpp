@@ -4,7 +4,7 @@
 
 #include "doctest/doctest.h"
 
-#include "herring/control/wire/codec.hpp"
+#include "herring/base/codec.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -1,6 +1,6 @@
-// herring: tests of control/data_sockets.hpp: bounds for slow links, and sockets that come and go.
+// herring: tests of control/survival/data_sockets.hpp: bounds for slow links, and sockets that come and go.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/control/data_sockets.hpp"
+#include "herring/control/survival/data_sockets.hpp"
 
 #include "doctest/doctest.h"
 

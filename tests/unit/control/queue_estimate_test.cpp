@@ -1,6 +1,6 @@
-// herring: tests of control/queue_estimate.hpp: a slow link, one that is cut, and one that is neither.
+// herring: tests of control/survival/silence_bound.hpp: a slow link, one that is cut, and one that is neither.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/control/queue_estimate.hpp"
+#include "herring/control/survival/silence_bound.hpp"
 
 #include "doctest/doctest.h"
 

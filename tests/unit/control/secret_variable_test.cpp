@@ -1,6 +1,6 @@
-// herring: tests of control/secret_variable.hpp: HERRING_SECRET is read once, and then nobody else reads it.
+// herring: tests of control/variables.hpp: HERRING_SECRET is read once, and then nobody else reads it.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/control/secret_variable.hpp"
+#include "herring/control/variables.hpp"
 
 #include "doctest/doctest.h"
 #include "sanitizers.hpp"

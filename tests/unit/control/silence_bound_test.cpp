@@ -1,9 +1,8 @@
-// herring: tests of control/silence_bound.hpp: in virtual time, ranks behind slow links live, and those that end are found in time.
+// herring: tests of control/survival/silence_bound.hpp: in virtual time, ranks behind slow links live, and those that end are found in time.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/control/silence_bound.hpp"
+#include "herring/control/survival/silence_bound.hpp"
 
 #include "doctest/doctest.h"
-#include "herring/control/queue_estimate.hpp"
 #include "herring/control/world_times.hpp"
 #include "slow_link.hpp"
 

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "herring/control/world_times.hpp"
 
-#include "herring/control/failure/stall_detector.hpp"
 #include "herring/machine/time.hpp"
+#include "herring/net/life_signs.hpp"
 
 #include "doctest/doctest.h"
 

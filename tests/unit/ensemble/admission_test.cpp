@@ -1,11 +1,12 @@
-// herring: tests of ensemble/admission.hpp: what is proved, by whom, and that nothing recorded proves it again.
+// herring: tests of ensemble/messages.hpp: what is proved, by whom, and that nothing recorded proves it again.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/ensemble/admission.hpp"
+#include "herring/ensemble/messages.hpp"
 
-#include "herring/control/wire/handshake.hpp"
 #include "herring/crypto/random.hpp"
+#include "herring/net/handshake.hpp"
 
 #include "doctest/doctest.h"
+#include "herring/control/wire/messages.hpp"
 
 #include <array>
 #include <cstddef>
@@ -16,8 +17,8 @@ namespace ensemble_admission_test {
 
 namespace ensembles = herring::detail::ensembles;
 namespace wire = herring::detail::wire;
-using ensembles::admission_handshake;
-using ensembles::lane_handshake;
+using ensembles::admission_names;
+using ensembles::lane_names;
 using herring::detail::bytes_of;
 using herring::detail::secret_key;
 
@@ -26,25 +27,25 @@ TEST_CASE("admission: another secret, challenge, hello, role, body or protocol i
     auto const a = bytes_of("challenge"), b = bytes_of("hello"), c = bytes_of("other");
     std::set<wire::proof> proofs;
     auto const add = [&](wire::proof const& next) { CHECK(proofs.insert(next).second); };
-    admission_handshake const base(one, a, b);
-    add(base.proof_of_member());
-    add(base.proof_of_frontend({}));
-    add(base.proof_of_frontend(c));
-    add(base.proof_of_refusal({}));
-    add(base.proof_of_refusal(c));
-    add(admission_handshake(two, a, b).proof_of_member());
-    add(admission_handshake(one, c, b).proof_of_member());
-    add(admission_handshake(one, a, c).proof_of_member());
-    add(lane_handshake(one, a, b).proof_of_member());
-    add(lane_handshake(one, a, b).proof_of_frontend());
-    add(wire::handshake(one, a, b).proof_of_rank());
-    CHECK(admission_handshake(one, a, b).proof_of_member() == base.proof_of_member());
+    wire::handshake const base(admission_names, one, a, b);
+    add(base.proof_of_dialer());
+    add(base.proof_of_acceptor({}));
+    add(base.proof_of_acceptor(c));
+    add(base.proof_of_refusal({}, {}));
+    add(base.proof_of_refusal({}, c));
+    add(wire::handshake(admission_names, two, a, b).proof_of_dialer());
+    add(wire::handshake(admission_names, one, c, b).proof_of_dialer());
+    add(wire::handshake(admission_names, one, a, c).proof_of_dialer());
+    add(wire::handshake(lane_names, one, a, b).proof_of_dialer());
+    add(wire::handshake(lane_names, one, a, b).proof_of_acceptor({}));
+    add(wire::handshake(wire::rank_names, one, a, b).proof_of_dialer());
+    CHECK(wire::handshake(admission_names, one, a, b).proof_of_dialer() == base.proof_of_dialer());
 }
 
 TEST_CASE("admission: both ends agree on the lane's key and on the keys of messages") {
     secret_key const secret(herring::detail::random_nonce());
-    admission_handshake const member(secret, bytes_of("a"), bytes_of("b")),
-        frontend(secret, bytes_of("a"), bytes_of("b"));
+    wire::handshake const member(admission_names, secret, bytes_of("a"), bytes_of("b")),
+        frontend(admission_names, secret, bytes_of("a"), bytes_of("b"));
     wire::nonce const key = herring::detail::random_nonce();
     wire::nonce wrapped = key;
     frontend.wrap(wrapped);

@@ -1,8 +1,8 @@
-// herring: tests of ensemble/dialler.hpp: comes in, comes again, stays out where it was refused, leaves; against doors and false ones.
+// herring: tests of ensemble/dialler.hpp: comes in, comes again, stays out where it was refused, leaves; against acceptors and false ones.
 // SPDX-License-Identifier: Apache-2.0
 #include "herring/ensemble/dialler.hpp"
 
-#include "herring/ensemble/door.hpp"
+#include "herring/ensemble/acceptor.hpp"
 
 #include "doctest/doctest.h"
 #include "ensemble_control.hpp"
@@ -21,16 +21,16 @@
 namespace ensemble_dialler_test {
 
 using namespace ensemble_control;
+using ensembles::acceptor;
 using ensembles::dialler;
-using ensembles::door;
 using herring::admission_refusal;
 using herring::errc;
 using std::chrono::milliseconds;
 
 struct frontend {
     frontend_sink sink{};
-    std::optional<door<frontend_sink>> at{};
-    explicit frontend(ensembles::door_options const& options = door_options(), bool memory = false) {
+    std::optional<acceptor<frontend_sink>> at{};
+    explicit frontend(ensembles::acceptor_options const& options = acceptor_options(), bool memory = false) {
         if (memory) sink.memory = some_memory();
         at.emplace(options, a_shape(), std::vector<std::string>{"a", "b"}, sink);
     }
@@ -53,7 +53,7 @@ bool says(std::string const& text, char const* piece) {
 }
 
 TEST_CASE("dialler: comes in; both ends have the same lane, and heartbeats keep them") {
-    ensembles::door_options options = door_options();
+    ensembles::acceptor_options options = acceptor_options();
     options.heartbeat = milliseconds(20);
     frontend f(options);
     member m(dialler_options({f.address()}));
@@ -75,7 +75,7 @@ TEST_CASE("dialler: comes in; both ends have the same lane, and heartbeats keep 
 TEST_CASE("dialler: memory on one machine, where both have it and neither wants tcp") {
     auto const shared = [](herring::lane of_frontend, herring::lane of_member, bool memory_there,
                            bool memory_here) {
-        ensembles::door_options options = door_options();
+        ensembles::acceptor_options options = acceptor_options();
         options.lanes = of_frontend;
         frontend f(options, memory_there);
         ensembles::dialler_options own = dialler_options({f.address()});
@@ -100,7 +100,7 @@ TEST_CASE("dialler: memory on one machine, where both have it and neither wants 
 }
 
 TEST_CASE("dialler: without memory of its own, lane::shared goes on trying and says why") {
-    frontend f(door_options(), true);
+    frontend f(acceptor_options(), true);
     ensembles::dialler_options own = dialler_options({f.address()});
     own.lanes = herring::lane::shared;
     member m(own);
@@ -115,7 +115,7 @@ TEST_CASE("dialler: of a frontend of another user it takes no memory: a lane by 
             MESSAGE("SKIPPED: only root can be another user");
             return;
         }
-        f.emplace(door_options(), true);
+        f.emplace(acceptor_options(), true);
     }
     ensembles::dialler_options own = dialler_options({f->address()});
     {
@@ -130,7 +130,7 @@ TEST_CASE("dialler: of a frontend of another user it takes no memory: a lane by 
 TEST_CASE("dialler: a frontend that ends and comes again is found again; two are independent") {
     std::optional<frontend> first(std::in_place);
     frontend second;
-    ensembles::door_options again = door_options();
+    ensembles::acceptor_options again = acceptor_options();
     again.address = first->address();
     member m(dialler_options({first->address(), second.address()}));
     for (int i = 0; i < 2; ++i) m.sink.heard.next("connected");
@@ -248,7 +248,7 @@ TEST_CASE("dialler: a false frontend learns nothing that admits it, and is tried
     member m(dialler_options({there.address}));
     {
         ensembles::control_link met = there.accept();
-        CHECK(hear(met).kind == message::knock);
+        CHECK(hear(met).kind == message::apply);
         met.send(message::challenge, wire::challenge{{}, detail::random_nonce(), true}.write());
         CHECK(hear(met).kind == message::hello);
         ensembles::admit told;
@@ -262,7 +262,7 @@ TEST_CASE("dialler: a false frontend learns nothing that admits it, and is tried
     }
     {
         ensembles::control_link met = there.accept(); // claims that no secret is needed
-        CHECK(hear(met).kind == message::knock);
+        CHECK(hear(met).kind == message::apply);
         met.send(message::challenge, wire::challenge{{}, detail::random_nonce(), false}.write());
         heard_message const said = hear(met);
         std::span<std::byte const> const body(said.body);
@@ -279,13 +279,13 @@ TEST_CASE("dialler: a false frontend learns nothing that admits it, and is tried
     }
     for (int i = 0; i < 3; ++i) { // three refusals at once end nobody
         ensembles::control_link met = there.accept();
-        CHECK(hear(met).kind == message::knock);
+        CHECK(hear(met).kind == message::apply);
         met.send(message::refuse, ensembles::refuse{admission_refusal::member, "go away"}.write());
         CHECK(closes(met.socket()));
     }
     CHECK(says(m.sink.heard.next("disconnected").text, "unverified: go away"));
     ensembles::control_link met = there.accept();
-    CHECK(hear(met).kind == message::knock);
+    CHECK(hear(met).kind == message::apply);
     CHECK(m.sink.heard.empty());
     CHECK(::send(met.socket(), "HTTP/1.1 400", 12, 0) == 12);
     CHECK(closes(met.socket()));
@@ -297,7 +297,7 @@ TEST_CASE("dialler: a frontend that goes silent is left for another attempt") {
     ensembles::dialler_options own = dialler_options({there.address});
     member m(own);
     ensembles::control_link met = there.accept();
-    CHECK(hear(met).kind == message::knock);
+    CHECK(hear(met).kind == message::apply);
     wire::challenge const asked{{}, detail::random_nonce(), true};
     detail::byte_buffer const challenge = asked.write();
     met.send(message::challenge, challenge);
@@ -305,9 +305,9 @@ TEST_CASE("dialler: a frontend that goes silent is left for another attempt") {
     std::span<std::byte const> words;
     wire::proof shown{};
     REQUIRE(wire::split_proof(said.body, words, shown));
-    ensembles::admission_handshake const seen(detail::secret(std::string(64, 'a')).key(asked.salt), challenge,
-                                              words);
-    CHECK(shown == seen.proof_of_member());
+    wire::handshake const seen(ensembles::admission_names,
+                               detail::secret(std::string(64, 'a')).key(asked.salt), challenge, words);
+    CHECK(shown == seen.proof_of_dialer());
     ensembles::admit told;
     told.ticket = 5;
     told.facts.credits = told.facts.in_flight = 1;
@@ -315,7 +315,7 @@ TEST_CASE("dialler: a frontend that goes silent is left for another attempt") {
     told.facts.peer_timeout = milliseconds(300);
     detail::byte_buffer const body = told.write();
     detail::byte_buffer all;
-    all.append(seen.proof_of_frontend(body));
+    all.append(seen.proof_of_acceptor(body));
     all.append(body);
     met.send(message::admit, all);
     seen.wrap(told.wrapped);
@@ -325,13 +325,13 @@ TEST_CASE("dialler: a frontend that goes silent is left for another attempt") {
     wire::nonce const nonce = detail::random_nonce();
     lane.send(message::lane_challenge, nonce);
     heard_message const proved = hear(lane);
-    ensembles::lane_handshake const both(detail::secret_key(told.wrapped), greeted.body, nonce);
+    wire::handshake const both(ensembles::lane_names, detail::secret_key(told.wrapped), greeted.body, nonce);
     std::array<std::byte, 32> proof{};
     REQUIRE(ensembles::read_32(proved.body, proof));
-    CHECK(proof == both.proof_of_member());
+    CHECK(proof == both.proof_of_dialer());
     // What follows the proof at once is the lane's, and is not read by the control.
     detail::byte_buffer last;
-    ensembles::append_message(last, message::lane_accept, both.proof_of_frontend());
+    ensembles::append_message(last, message::lane_accept, both.proof_of_acceptor({}));
     last.append(std::as_bytes(std::span("ask", 3)));
     REQUIRE(::send(lane.socket(), last.data(), last.size(), 0) == static_cast<ssize_t>(last.size()));
     met.admitted();
@@ -343,7 +343,7 @@ TEST_CASE("dialler: a frontend that goes silent is left for another attempt") {
     CHECK(std::string(word) == "ask");
     CHECK(says(m.sink.heard.next("disconnected").text, "no sign of life for 300 ms"));
     ensembles::control_link again = there.accept();
-    CHECK(hear(again).kind == message::knock);
+    CHECK(hear(again).kind == message::apply);
 }
 
 TEST_CASE("dialler: a slow frontend has handshake_time for an attempt") {

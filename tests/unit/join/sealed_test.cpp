@@ -2,8 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "herring/join/sealed.hpp"
 
-#include "herring/control/wire/frame_seal.hpp"
+#include "herring/control/wire/message_kind.hpp"
 #include "herring/crypto/random.hpp"
+#include "herring/net/frame.hpp"
 
 #include "doctest/doctest.h"
 #include "free_port.hpp"
@@ -91,7 +92,7 @@ TEST_CASE("join_sealed: no byte of a message can be changed, under several keys"
     wire::frame_seal seals = both(), in_order = both();
     for (int turn = 0; turn < 9; ++turn) {
         byte_buffer out;
-        REQUIRE(seals.append(out, wire::message_kind::contribute, 1, 1, body));
+        REQUIRE(seals.append(out, wire::message_kind::contribute, 1, 1, body, wire::protocol_version));
         std::vector<std::byte> const good(out.begin(), out.end());
         CHECK(text_of(good).find(text_of(body)) == std::string::npos);
         if (turn == 0)

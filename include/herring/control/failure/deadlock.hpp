@@ -1,4 +1,4 @@
-// herring: finds ranks that can never go on, because each waits for a call that another of them has not made. Pure.
+// herring: finds ranks that can never go on: each waits for a call that another of them has not begun. Pure.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_CONTROL_FAILURE_DEADLOCK_HPP
 #define HERRING_CONTROL_FAILURE_DEADLOCK_HPP
@@ -15,10 +15,11 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// A rank that can only wait: all threads of its process wait in calls of Herring, or its world has one caller, which waits.
+/// The report of a rank that can only wait: all threads of its process wait in calls of Herring, or its world
+/// has one caller, which waits.
 ///
-/// A channel is a sequence of operations that all ranks run in one order: channel 0 are the world's collectives, channel n
-/// the executions of its n-th reducer. An operation needs every rank.
+/// A channel is a sequence of operations that all ranks run in one order: channel 0 has the world's
+/// collectives, channel n the executions of its n-th reducer. An operation needs every rank.
 /// Shape:    words only, so that it can lie in memory that others read.
 struct blocked_report {
     static constexpr std::size_t most_waits = 4, most_channels = 28, longest_call = 24;
@@ -31,13 +32,13 @@ struct blocked_report {
     std::uint64_t waits = 0; ///< 0: there is no report
     std::uint64_t channels = 0;
     std::uint64_t waits_of_process = 0;
-    entry waiting[most_waits]{};  ///< a thread each: the operation that it waits for
+    entry waiting[most_waits]{};  ///< a thread each: the operation that the thread waits for
     entry begun[most_channels]{}; ///< how many operations of this channel the rank has begun
     std::uint64_t
         call[longest_call / 8]{}; ///< the caller's call, a text without its end: of worlds with one caller
 
     bool sound() const noexcept { return waits <= most_waits && channels <= most_channels; }
-    /// Whether the rank is known not to have begun this operation.
+    /// True if the rank is known not to have begun this operation.
     bool lacks(entry const& operation) const noexcept {
         for (std::size_t i = 0; i < channels; ++i)
             if (begun[i].channel == operation.channel) return begun[i].number <= operation.number;
@@ -47,7 +48,7 @@ struct blocked_report {
         std::memset(call, 0, sizeof call);
         std::memcpy(call, text, std::strlen(text) < sizeof call ? std::strlen(text) : sizeof call);
     }
-    /// Its letters, as far as they can be printed: another rank may have sent them.
+    /// The letters of `call`, as far as they can be printed: another rank may have sent them.
     void read_call(char (&text)[longest_call + 1]) const noexcept {
         std::memcpy(text, call, sizeof call);
         text[longest_call] = 0;
@@ -57,18 +58,19 @@ struct blocked_report {
     friend bool operator==(blocked_report const&, blocked_report const&) = default;
 };
 
-/// A rank that never goes on, and one that it waits for.
+/// A rank that never goes on, and a rank that it waits for.
 struct deadlock {
-    int rank = -1; ///< −1: none is proven
+    int rank = -1; ///< −1: no deadlock is proven
     int other = -1;
-    std::uint64_t channel = 0, other_channel = 0;           ///< that they wait in
-    char call[blocked_report::longest_call + 1] = {};       ///< that of the rank; empty: see its channel
-    char other_call[blocked_report::longest_call + 1] = {}; ///< that of the other
+    std::uint64_t channel = 0, other_channel = 0;           ///< in which the two wait
+    char call[blocked_report::longest_call + 1] = {};       ///< of `rank`; empty: see its channel
+    char other_call[blocked_report::longest_call + 1] = {}; ///< of the other rank
 };
 
-/// Finds ranks that can never go on. `all`: rank → its last report, however old. `one_process`: all are threads of one.
-// The largest set of ranks each of whose waits is for an operation that another rank of the set has not begun.
-// Correctness: docs/design.md, Crossed calls.
+/// Finds ranks that can never go on. `all`: rank → its last report, however old. `one_process`: all are
+/// threads of one.
+// The search finds the largest set of ranks each of whose waits is for an operation that another rank of the
+// set has not begun. Correctness: docs/design.md, Crossed calls.
 HERRING_SETUP inline deadlock find_deadlock(std::span<blocked_report const> all, bool one_process) {
     fixed_array<bool> stuck(all.size());
     for (std::size_t r = 0; r < all.size(); ++r)
@@ -101,7 +103,7 @@ HERRING_SETUP inline deadlock find_deadlock(std::span<blocked_report const> all,
     return {};
 }
 
-/// In words, reported by the rank.
+/// Returns the deadlock in words, as a failure that its rank reports.
 HERRING_SETUP inline failure describe(deadlock const& found) noexcept {
     bool const named = found.call[0] != 0 && found.other_call[0] != 0;
     char digits[2][32];

@@ -1,4 +1,4 @@
-// herring: one question «whom do you wait for?» to all ranks, its replies, and the root cause that they show. Pure.
+// herring: one question «whom do you wait for?» to all ranks, its replies, and the root cause in them. Pure.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_CONTROL_FAILURE_PROBE_ROUND_HPP
 #define HERRING_CONTROL_FAILURE_PROBE_ROUND_HPP
@@ -14,13 +14,14 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// Rank 0's book of the first suspicion in a world: it ends the world, in the name of the root cause; only that is open.
+/// Rank 0's book of the first suspicion in a world. The suspicion ends the world in any case; the book
+/// decides the rank that the failure names.
 class probe_round {
   public:
     bool active() const noexcept { return active_; }
     failure const& suspicion() const noexcept { return why_; }
 
-    /// `certain`: the suspect is lost. `deadline`: a rank that has not replied by then is silent.
+    /// Begins. `certain`: the suspect is lost. `deadline`: a rank without a reply by then counts as silent.
     HERRING_SETUP void begin(failure const& why, bool certain, int ranks, time_point deadline) {
         active_ = true;
         why_ = why;
@@ -28,17 +29,19 @@ class probe_round {
         replies_ = fixed_array<wait_report>(static_cast<std::size_t>(ranks));
         deadline_ = deadline;
     }
-    /// This rank was stopped itself for so long.
+    /// Moves the deadline by a time in which this rank was stopped itself.
     void postpone(clock::duration time) noexcept { deadline_ += time; }
 
     wait_report& reply(int rank) noexcept { return replies_[static_cast<std::size_t>(rank)]; }
-    /// `more`: for a rank that is waited for so much longer.
+    /// True if the deadline, and `more` time behind it, has passed.
     bool expired(time_point now, clock::duration more = {}) const noexcept { return now - more >= deadline_; }
 
-    /// The failure that ends the world, or one without a code while replies are missing that decide it.
+    /// Returns the failure that ends the world, or one without a code while replies are missing that decide
+    /// it.
     ///
-    /// `missing`: the ranks missing in a collective whose deadline has passed; empty: the suspect is the suspicion's peer.
-    /// `state(rank)` → `wait_report`, with `silent` for a rank that is not waited for any longer.
+    /// `missing`: the ranks missing in a collective whose deadline has passed; empty: the suspect is the peer
+    /// of the suspicion. `state(rank)` → `wait_report`, with `silent` for a rank that is no longer waited
+    /// for.
     template <class State>
     HERRING_SETUP failure verdict(std::span<int const> missing, State const& state) const {
         if (why_.peer < 0) return why_;

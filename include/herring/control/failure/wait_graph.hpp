@@ -1,4 +1,5 @@
-// herring: the root cause when a rank waits in vain: follows «waits for» to a rank that waits for nobody. Pure.
+// herring: the root cause when a rank waits in vain: the end of a chain of ranks that wait for each other.
+// Pure.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_CONTROL_FAILURE_WAIT_GRAPH_HPP
 #define HERRING_CONTROL_FAILURE_WAIT_GRAPH_HPP
@@ -14,30 +15,31 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// What a probe shows of a rank.
+/// The state of a rank, as a probe shows it.
 enum class rank_state : std::uint8_t {
-    unknown, ///< it has not replied yet
-    idle,    ///< it is in no call: it has not come, or it computes
+    unknown, ///< there is no reply yet
+    idle,    ///< in no call: it has not come yet, or it computes
     waiting, ///< for another rank
-    silent,  ///< it has not replied in time
+    silent,  ///< there was no reply in time
     stopped, ///< its process is stopped
     left     ///< its world was destroyed
 };
 
-/// A rank's reply to a probe, in one word that others read: whom it waits for, and the number of the probe.
+/// A rank's reply to a probe, in one word that other ranks read: the rank that it waits for, and the probe's
+/// number.
 ///
-/// A probe raises the number. A waiting rank reads the number whenever it looks around, and writes its reply with it; a
-/// rank in no call has written that when it left the last one. So no clock decides whether a reply is fresh, and a rank
-/// that is stopped cannot reply.
+/// A probe raises the number. A waiting rank reads the number whenever it looks around, and writes its reply
+/// with it; a rank in no call has written such a reply when it left its last call. So no clock decides
+/// whether a reply is fresh, and a rank that is stopped cannot reply.
 struct wait_report {
     rank_state state = rank_state::unknown;
-    int awaits = -1; ///< −1: nobody that it knows of
+    int awaits = -1; ///< −1: no rank that it knows of
 
     static constexpr std::uint64_t not_waiting = 0;
     static constexpr std::uint64_t waits_for(int rank, std::uint32_t probe) noexcept {
         return static_cast<std::uint64_t>(probe) << 32 | static_cast<std::uint32_t>(rank + 2);
     }
-    /// The reply to `probe` that the word holds.
+    /// Returns the reply to `probe` that the word holds.
     static constexpr wait_report read(std::uint64_t word, std::uint32_t probe) noexcept {
         auto const value = static_cast<std::uint32_t>(word);
         if (value == not_waiting) return {rank_state::idle, -1};
@@ -46,32 +48,32 @@ struct wait_report {
     }
 };
 
-/// A rank waits for `why.peer` in vain.
+/// The suspicion of a rank that waits for `why.peer` in vain.
 struct suspicion_report {
     failure why{};           ///< ends the world if the suspect is the root cause itself
-    bool certain = false;    ///< the suspect is lost or has left; only the reason may be elsewhere
-    std::uint32_t probe = 0; ///< its number; 0: there was none yet
+    bool certain = false;    ///< the suspect is lost or has left; only the reason may be with another rank
+    std::uint32_t probe = 0; ///< its number; 0: there was no probe yet
     std::chrono::nanoseconds waited{
         0};               ///< since the probe; time in which this rank was stopped does not count
-    bool held_up = false; ///< the network may hold up a verdict that is due
+    bool held_up = false; ///< the network may hold up the decision that is due
 };
 
 /// The rank at the end of the chain.
 struct root_cause {
     int rank = -1; ///< −1: replies are missing that decide it
     rank_state state = rank_state::unknown;
-    int before = -1;    ///< the rank that waits for it; −1: it is the suspect
+    int before = -1;    ///< the rank that waits for `rank`; −1: `rank` is the suspect
     bool cycle = false; ///< the suspect waits for itself, by way of others
 
     bool reached() const noexcept { return rank >= 0; }
-    /// It cannot be waiting for another rank.
+    /// True if that state rules out waiting for another rank.
     bool plain() const noexcept {
         return state == rank_state::silent || state == rank_state::stopped || state == rank_state::left;
     }
 };
 
-/// Follows from `suspect` along «waits for» to a rank that waits for nobody; in a cycle it is the suspect. `of(rank)` →
-/// `wait_report`.
+/// Follows «waits for» from `suspect` to a rank that waits for no other; in a cycle the suspect is the root
+/// cause. `of(rank)` → `wait_report`.
 template <class Of> root_cause follow_waits(int reporter, int suspect, int ranks, Of const& of) {
     root_cause found{suspect, rank_state::waiting, -1, true};
     int before = -1, at = suspect;
@@ -87,9 +89,10 @@ template <class Of> root_cause follow_waits(int reporter, int suspect, int ranks
     return found;
 }
 
-/// Of several suspects: a rank that is stopped or gone goes before one that is late. Where ranks wait for each other in a circle, a
-/// rank apart from it that is stopped or silent goes before all of them: each says only one of the ranks that it waits for, and
-/// what is in flight between them comes, or is sent again. A rank in no call, or that has left, may have what others still wait for.
+/// The root cause of several suspects: a rank that is stopped or gone goes before one that is late. Where
+/// ranks wait for each other in a circle, a rank outside it that is stopped or silent goes before all of
+/// them: each names only one of the ranks that it waits for, and messages in flight between them arrive, or
+/// are sent again. A rank in no call, or that has left, may hold a message that others still wait for.
 template <class Of>
 root_cause find_root_cause(int reporter, std::span<int const> suspect, int ranks, Of const& of) {
     root_cause best{};
@@ -109,7 +112,8 @@ root_cause find_root_cause(int reporter, std::span<int const> suspect, int ranks
     return open ? root_cause{} : best;
 }
 
-/// In words: what the reporter saw, up to the semicolon of its text, and the root cause.
+/// Returns a failure in words: the reporter's observation, up to the semicolon of its text, and the root
+/// cause.
 HERRING_SETUP inline failure describe(failure const& why, root_cause const& found) noexcept {
     char const* how = "is in the call, and waits for nobody: is it slow?";
     if (found.cycle)
@@ -131,6 +135,15 @@ HERRING_SETUP inline failure describe(failure const& why, root_cause const& foun
         std::snprintf(text, sizeof text, "%.*s; rank %d %s", static_cast<int>(std::strcspn(why.text, ";")),
                       why.text, found.rank, how);
     return failure::make(why.what, why.reporter, found.rank, why.operation, text);
+}
+
+/// Returns the failure of `rank`, which has left in order while `reporter` waits for it in `operation`.
+/// `how`: for the text.
+HERRING_SETUP inline failure departure(int reporter, int rank, std::string_view operation,
+                                       std::string_view how) noexcept {
+    return failure::make(
+        errc::peer_lost, reporter, rank, operation,
+        {"it left (", how, ") while others still wait for it; let every rank make the same calls"});
 }
 
 } // namespace HERRING_NAMESPACE::detail

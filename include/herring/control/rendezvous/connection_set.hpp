@@ -6,13 +6,13 @@
 #include "herring/base/config.hpp"
 #include "herring/base/fixed_array.hpp"
 #include "herring/control/control.hpp"
-#include "herring/control/data_sockets.hpp"
 #include "herring/control/rendezvous/connection.hpp"
-#include "herring/control/rendezvous/event_thread.hpp"
-#include "herring/control/wire/message_log.hpp"
+#include "herring/control/survival/data_sockets.hpp"
+#include "herring/control/survival/message_log.hpp"
 #include "herring/control/wire/messages.hpp"
 #include "herring/crypto/secret_key.hpp"
 #include "herring/crypto/sha256.hpp"
+#include "herring/net/event_thread.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -28,22 +28,22 @@
 
 namespace HERRING_NAMESPACE::detail::rendezvous {
 
-inline constexpr std::chrono::seconds pending_time{5}; // who has not said who it is by then is closed
+inline constexpr std::chrono::seconds pending_time{5}; // of a connection, to identify itself
 
-/// What this process and another have in common beyond one connection.
+/// The state that this process and another share beyond one connection.
 struct conversation {
     message_log log{};
     secret_key resumption_key{}; // of the handshake by which the rank was admitted, where there is a secret
-    time_point resumed{};        // when a connection last took the place of another
+    time_point resumed{};        // time when a connection last took the place of another
 };
 
-/// Connections come and go; a closed one's entry is used again, and none ever moves.
+/// The connections. The entry of a closed connection is used again, and no entry ever moves.
 ///
-/// Each rank has one in its place, over which messages go both ways. A candidate takes the place (`replace`) once it has proved
-/// itself; until then what comes over it counts for nothing.
+/// Each rank has one connection in its place, over which messages go both ways. A candidate takes the place
+/// (`replace`) once it has proved itself; until then its messages count for nothing.
 class connection_set {
   public:
-    /// `thread`: sleeps on them. `rank` of `ranks`: whose end this is.
+    /// `thread`: sleeps on the sockets. `rank` of `ranks`: this process.
     connection_set(event_thread& thread, int rank, int ranks)
         : thread_(thread), rank_(rank), places_(static_cast<std::size_t>(ranks)),
           conversations_(static_cast<std::size_t>(ranks)) {}
@@ -54,35 +54,38 @@ class connection_set {
     connection_set(connection_set const&) = delete;
     connection_set& operator=(connection_set const&) = delete;
 
-    /// Closed ones too.
+    /// All entries, closed ones too.
     std::list<connection>& all() noexcept { return connections_; }
-    /// Rank → its connection, nullptr without; others than rank 0 have [0] only.
+    /// Rank → its connection, nullptr without; ranks other than 0 have entry 0 only.
     fixed_array<connection*>& places() noexcept { return places_; }
-    /// `c` is identified.
+    /// The conversation with the rank of `c`, which is identified.
     conversation& with(connection const& c) noexcept { return with_rank(c.rank); }
     conversation& with_rank(int rank) noexcept { return conversations_[static_cast<std::size_t>(rank)]; }
-    /// Identified, and not in its rank's place.
+    /// True if `c` is identified, and not in its rank's place.
     bool is_candidate(connection const& c) const noexcept {
         return c.rank >= 0 && places_[static_cast<std::size_t>(c.rank)] != &c;
     }
-    /// Candidates only where their rank's place is broken.
+    /// True if a connection is open; candidates count only where their rank's place is broken.
     HERRING_SETUP bool any_open() const noexcept {
         for (connection const& c : connections_)
             if (c.open() && (!c.offered || places_[0] == nullptr || places_[0]->broken)) return true;
         return false;
     }
-    /// Of how many candidates rank 0 may have put one in this rank's place.
+    /// Returns the number of candidates of which rank 0 may have put one in this rank's place.
     HERRING_SETUP int offered() const noexcept {
         int count = 0;
         for (connection const& c : connections_) count += c.open() && c.offered;
         return count;
     }
 
-    /// What the thread calls it.
+    /// The key of the connection for the thread.
     static std::uint64_t key_of(connection const& c) noexcept { return c.serial; }
 
     HERRING_SETUP connection& open(int socket, std::string from, std::uint32_t what) {
-        connection& c = free_place();
+        connection* free = nullptr;
+        for (connection& each : connections_)
+            if (!each.open()) free = &each;
+        connection& c = free != nullptr ? *free : connections_.emplace_back();
         c = {};
         c.socket = socket;
         c.serial = ++serial_;
@@ -101,7 +104,7 @@ class connection_set {
             if (place == &c) place = nullptr;
     }
 
-    /// The candidate `by` is its rank's connection from now on: earlier ones are closed. Its host has just been heard.
+    /// Makes the candidate `by` its rank's connection: earlier ones are closed. Its host has just been heard.
     HERRING_SETUP void replace(connection& by) noexcept {
         connection*& place = places_[static_cast<std::size_t>(by.rank)];
         time_point const now = clock::now();
@@ -115,7 +118,7 @@ class connection_set {
             if (c.rank == by.rank && c.attempt < by.attempt) close(c);
     }
 
-    /// It stays in its place, and carries nothing any more.
+    /// Leaves the connection in its place, where it carries nothing any more.
     HERRING_SETUP void give_up(connection& c) noexcept {
         if (!c.broken) thread_.forget(c.socket);
         c.broken = true;
@@ -123,14 +126,14 @@ class connection_set {
         c.sent = 0;
     }
 
-    /// The shortest round trip that this connection or an earlier one of its rank has had.
+    /// Returns the shortest round trip of this connection and the earlier ones of its rank.
     HERRING_SETUP static std::chrono::microseconds shortest_of(connection const& c) noexcept {
         socket_report found;
         return found.read(c.socket) && found.shortest.count() != 0 ? std::min(c.shortest, found.shortest)
                                                                    : c.shortest;
     }
 
-    /// Of what the thread was woken by; nullptr when it has been closed since.
+    /// Returns the connection of an event; nullptr if it has been closed since.
     HERRING_SETUP connection* of_key(std::uint64_t key) noexcept {
         for (connection& c : connections_)
             if (c.still(key)) return &c;
@@ -143,7 +146,7 @@ class connection_set {
         transmit(to, type, sequence, body, to.keys ? sha256().update(body).finish() : sha256_digest{});
     }
 
-    /// To every rank that this one is connected with: from rank 0 to all, from others to rank 0.
+    /// Sends to every rank that is connected: from rank 0 to all, from others to rank 0.
     HERRING_SETUP void send_all(message_kind type, std::uint64_t sequence, std::span<std::byte const> body) {
         sha256_digest digest{};
         bool made = false;
@@ -155,13 +158,14 @@ class connection_set {
         }
     }
 
-    /// A sign of life to every rank, with how many of its messages this one has taken.
+    /// Sends a sign of life to every rank, with the number of its messages that this rank has taken.
     HERRING_SETUP void send_heartbeats(std::span<std::byte const> body) {
         for (connection* const place : places_)
             if (place != nullptr) send(*place, message_kind::heartbeat, with(*place).log.taken(), body);
     }
 
-    /// What the other end has not acknowledged, over the connection that is in its rank's place.
+    /// Sends again the messages that the other end has not acknowledged, over the connection in its rank's
+    /// place.
     HERRING_SETUP void repeat(connection& to) {
         with(to).log.repeat([&](message_log::message const& each) {
             transmit(to, each.type, each.sequence, each.body,
@@ -177,7 +181,7 @@ class connection_set {
         thread_.rewatch(c.socket, key_of(c), more ? EPOLLIN | EPOLLOUT : EPOLLIN);
     }
 
-    /// Nothing is sent after what waits to be.
+    /// Sends nothing behind the bytes that wait.
     void finish(connection& c) noexcept {
         c.finish = true;
         flush(c);
@@ -188,28 +192,15 @@ class connection_set {
     HERRING_SETUP void transmit(connection& to, message_kind type, std::uint64_t sequence,
                                 std::span<std::byte const> body, sha256_digest const& digest) {
         if (!to.open() || to.finish || to.broken) return;
-        if (to.seal) {
-            to.append_sealed(type, static_cast<std::uint32_t>(rank_), sequence, body);
-            return flush(to);
-        }
-        std::size_t const at = to.out.size();
-        append_message(to.out, type, static_cast<std::uint32_t>(rank_), sequence, body);
-        if (to.keys)
-            to.out.append(to.keys->next(std::span<std::byte const>(to.out).subspan(at, head_bytes), digest));
+        to.append(type, static_cast<std::uint32_t>(rank_), sequence, body, digest, protocol_version);
         flush(to);
-    }
-
-    connection& free_place() {
-        for (connection& c : connections_)
-            if (!c.open()) return c;
-        return connections_.emplace_back();
     }
 
     event_thread& thread_;
     int rank_;
     std::list<connection> connections_;
     fixed_array<connection*> places_;
-    fixed_array<conversation> conversations_; // with a rank
+    fixed_array<conversation> conversations_; // by rank
     std::uint64_t serial_ = 0;
 };
 

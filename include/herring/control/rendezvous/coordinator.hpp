@@ -7,15 +7,14 @@
 #include "herring/base/error.hpp"
 #include "herring/base/fixed_array.hpp"
 #include "herring/control/control.hpp"
-#include "herring/control/data_sockets.hpp"
 #include "herring/control/failure/deadlock.hpp"
-#include "herring/control/failure/departure.hpp"
 #include "herring/control/failure/probe_round.hpp"
 #include "herring/control/failure/wait_graph.hpp"
+#include "herring/control/rendezvous/acceptor.hpp"
 #include "herring/control/rendezvous/connection.hpp"
-#include "herring/control/rendezvous/door.hpp"
 #include "herring/control/rendezvous/pending_collective.hpp"
 #include "herring/control/rendezvous/settings.hpp"
+#include "herring/control/survival/data_sockets.hpp"
 #include "herring/control/wire/messages.hpp"
 
 #include <algorithm>
@@ -29,15 +28,16 @@
 namespace HERRING_NAMESPACE::detail::rendezvous {
 
 /// Rank 0. Every other rank is connected to it.
-class coordinator final : public door {
+class coordinator final : public acceptor {
   public:
-    HERRING_SETUP explicit coordinator(settings&& from) : door(std::move(from)), pending_(settings_.size) {}
+    HERRING_SETUP explicit coordinator(settings&& from)
+        : acceptor(std::move(from)), pending_(settings_.size) {}
     ~coordinator() { stop(); }
 
   private:
     friend class control_endpoint<coordinator>;
 
-    /// Does what is due at `now`; returns when something is due next.
+    /// Does the work that is due at `now`; returns when more is due.
     HERRING_SETUP time_point run_due(time_point now) {
         time_point next = time_point::max();
         if (probes_.active() && !failed()) {
@@ -46,8 +46,10 @@ class coordinator final : public door {
         }
         if (unread_ && !probes_.active() && !failed()) {
             if (now >= look_at_) {
-                look_for_deadlock();
-                look_at_ = now + std::chrono::milliseconds(250); // many ranks, one look
+                unread_ = false;
+                deadlock const found = find_deadlock({reports_.data(), reports_.size()}, false);
+                if (found.rank >= 0) set_failure(describe(found));
+                look_at_ = now + std::chrono::milliseconds(250); // one look for the reports of many ranks
             } else {
                 next = std::min(next, look_at_);
             }
@@ -57,7 +59,7 @@ class coordinator final : public door {
 
     void on_own_stall(clock::duration late) noexcept { probes_.postpone(late); }
 
-    /// Whether the event was at a listener.
+    /// True if the event was at a listener.
     HERRING_SETUP bool on_event(std::uint64_t key) {
         return on_listener(key, [this](connection& c) { receive(c); });
     }
@@ -134,9 +136,9 @@ class coordinator final : public door {
         }
     }
 
-    /// `rank` has arrived at the pending collective.
+    /// Enters `rank` in the pending collective.
     HERRING_SETUP void arrive(int rank, message_kind kind, std::span<std::byte const> given) {
-        // A late arrival must not complete what others are told has failed.
+        // A late arrival must not complete a collective that others are told has failed.
         if (failed() || probes_.active()) return;
         if (int const other = pending_.first_conflict(kind); other >= 0) {
             char const* const theirs = name(pending_.of(other));
@@ -160,7 +162,7 @@ class coordinator final : public door {
         lock_.notify_all();
     }
 
-    /// The deadline of `rank` in the pending collective has passed.
+    /// Handles the passed deadline of `rank` in the pending collective.
     HERRING_SETUP void on_deadline_passed(int rank, clock::duration waited) {
         std::vector<int> const missing = pending_.absent();
         if (!probes_.active()) blames_missing_ = true;
@@ -182,7 +184,7 @@ class coordinator final : public door {
         if (signs.cut_off >= 0) on_cut(0, signs.cut_off);
     }
 
-    /// Whose data has come to `by` since its last heartbeat was alive then.
+    /// Takes ranks whose data has come to `by` since its last heartbeat as alive then.
     HERRING_SETUP void on_signs(int by, signs_of_life const& said) {
         if (stage_ != stage::joined || failed()) return;
         time_point const then = clock::now() - settings_.times.detector.heartbeat;
@@ -191,8 +193,9 @@ class coordinator final : public door {
         if (said.cut_off >= 0) on_cut(by, said.cut_off);
     }
 
-    /// `by` hears nothing of `rank` over their data connection. It is the way between them if both have long spoken here without
-    /// a pause: where one is lost, or a link slow, there is one, and it is not what this says.
+    /// Handles that `by` hears nothing of `rank` over their data connection. The network between the two is
+    /// cut if both have long sent messages here without a pause: where one of them is lost, or a link is
+    /// slow, there is a pause.
     HERRING_SETUP void on_cut(int by, int rank) {
         using namespace std::chrono_literals;
         time_point const now = clock::now();
@@ -204,7 +207,7 @@ class coordinator final : public door {
                 now - place->regular < times.peer_timeout)
                 return;
             if (socket_report found; !found.read(place->socket) || found.queueing >= 250ms) return;
-            if (now - place->lossy_at < 2 * times.peer_timeout) return; // packets are lost, not all of them
+            if (now - place->lossy_at < 2 * times.peer_timeout) return; // packets are lost, but not all
         }
         set_failure(failure::make(errc::unreachable, by, rank, "control",
                                   {"nothing comes from it to rank ", by, " over their data connection, for ",
@@ -214,13 +217,8 @@ class coordinator final : public door {
                                    "see firewalls, routes and the MTU between their hosts"}));
     }
 
-    /// With a heartbeat: what this rank waits for.
+    /// Enters what this rank waits for, with a heartbeat.
     HERRING_SETUP void report_blocked(blocked_report const& mine) { reports()[0] = mine; }
-    HERRING_SETUP void look_for_deadlock() {
-        unread_ = false;
-        deadlock const found = find_deadlock({reports_.data(), reports_.size()}, false);
-        if (found.rank >= 0) set_failure(describe(found));
-    }
 
     /// Asks all ranks at once whom they wait for; the thread looks at the replies before it sleeps again.
     HERRING_SETUP void suspect(failure const& why, bool certain) {
@@ -230,8 +228,8 @@ class coordinator final : public door {
         connections_.send_all(message_kind::probe, probe, {});
     }
 
-    /// The verdict, if the replies allow one by now. Only in the thread, which has read what has come in, and knows
-    /// whether it was stopped itself.
+    /// Decides on the root cause, if the replies allow it by now. Only in the thread, which has read all that
+    /// has come in, and knows whether it was stopped itself.
     HERRING_SETUP void look_for_root_cause(time_point now) {
         auto const state = [&](int r) noexcept {
             connection* const place = connections_.places()[at(r)];
@@ -254,12 +252,12 @@ class coordinator final : public door {
 
     pending_collective pending_;
 
-    fixed_array<blocked_report> reports_; // of a rank, the last; of no size until there is one
+    fixed_array<blocked_report> reports_; // rank → its last report; of no size until there is one
     bool unread_ = false;
     time_point look_at_{};
 
     probe_round probes_;
-    bool blames_missing_ = false; // suspects are all ranks missing in the pending collective
+    bool blames_missing_ = false; // the suspects are all ranks missing in the pending collective
 };
 
 } // namespace HERRING_NAMESPACE::detail::rendezvous

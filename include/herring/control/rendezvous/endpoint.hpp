@@ -1,4 +1,4 @@
-// herring: one process's end of the control connections: collectives for callers, and the thread that serves its role.
+// herring: one process's end of the control connections: collectives for callers, and the thread of its role.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_CONTROL_RENDEZVOUS_ENDPOINT_HPP
 #define HERRING_CONTROL_RENDEZVOUS_ENDPOINT_HPP
@@ -6,18 +6,17 @@
 #include "herring/base/config.hpp"
 #include "herring/base/error.hpp"
 #include "herring/control/control.hpp"
-#include "herring/control/data_sockets.hpp"
 #include "herring/control/failure/deadlock.hpp"
-#include "herring/control/failure/stall_detector.hpp"
 #include "herring/control/failure/wait_graph.hpp"
-#include "herring/control/queue_estimate.hpp"
 #include "herring/control/rendezvous/connection.hpp"
 #include "herring/control/rendezvous/endpoint_base.hpp"
 #include "herring/control/rendezvous/pending_collective.hpp"
 #include "herring/control/rendezvous/settings.hpp"
-#include "herring/control/silence_bound.hpp"
+#include "herring/control/survival/data_sockets.hpp"
+#include "herring/control/survival/silence_bound.hpp"
 #include "herring/control/world_state.hpp"
 #include "herring/machine/monitor.hpp"
+#include "herring/net/life_signs.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -32,13 +31,14 @@
 
 namespace HERRING_NAMESPACE::detail::rendezvous {
 
-/// One process's end: the backend of joined worlds. `Role` derives from it: `coordinator` is rank 0, `participant` every
-/// other rank.
+/// One process's end of the control connections: the backend of joined worlds. `Role` derives from it:
+/// `coordinator` is rank 0, `participant` every other rank.
 ///
-/// Role:     has on_start, on_join_timeout, run_collective, suspect, report_blocked, run_due, on_own_stall, on_event,
-///           send_heartbeat, on_connected, on_message, on_unidentified, on_expired and on_closed, called with the lock held (on_start:
-///           before there is a thread). Its destructor calls `stop`, so that the thread does not outlive its state.
-/// Threads:  sends are tried where they are made, so that a collective costs rank 0 no wake-up of its thread.
+/// Role:     has on_start, on_join_timeout, run_collective, suspect, report_blocked, run_due, on_own_stall,
+///           on_event, send_heartbeat, on_connected, on_message, on_unidentified, on_expired and on_closed,
+///           called with the lock held (on_start: before there is a thread). Its destructor calls `stop`, so
+///           that the thread does not outlive its state.
+/// Threads:  the calling thread tries to send, so that a collective costs rank 0 no wake-up of its thread.
 /// Cost:     a collective is one message from each rank to rank 0 and one back to each.
 template <class Role> class control_endpoint : public endpoint_base {
   public:
@@ -74,7 +74,8 @@ template <class Role> class control_endpoint : public endpoint_base {
         return all;
     }
 
-    /// The first suspicion goes to rank 0; the verdict comes as a failure. Later calls say whether the network may hold it up.
+    /// Reports the first suspicion to rank 0; the decision comes as a failure. Later calls say whether the
+    /// network may hold it up.
     HERRING_SETUP void report_suspicion(suspicion_report& of) noexcept {
         bool const reported = of.probe != 0;
         of.probe = 1;
@@ -113,7 +114,7 @@ template <class Role> class control_endpoint : public endpoint_base {
         thread_.join();
     }
 
-    /// Reads what has come in, and hands every whole message to the role.
+    /// Reads the bytes that have come in, and hands every whole message to the role.
     HERRING_SETUP void receive(connection& c) {
         std::byte buffer[16 * 1024];
         std::uint64_t const serial = c.serial;
@@ -128,7 +129,7 @@ template <class Role> class control_endpoint : public endpoint_base {
                 role().on_closed(c, c.error);
                 return;
             }
-            if (c.refused) continue; // what it sends after a refusal is dropped
+            if (c.refused) continue; // bytes behind a refusal are dropped
             c.in.append({buffer, static_cast<std::size_t>(n)});
             take_messages(c);
             if (!c.still(serial)) return;
@@ -136,7 +137,7 @@ template <class Role> class control_endpoint : public endpoint_base {
         }
     }
 
-    /// How long a sign of life from there may wait in queues.
+    /// Returns how long a sign of life over `c` may wait in queues.
     HERRING_SETUP clock::duration queueing(connection const& c, socket_report const& found) const noexcept {
         return silence_bound(settings_.times.detector).queueing(found, c.shortest, queue_.delay(c.heard));
     }
@@ -161,7 +162,7 @@ template <class Role> class control_endpoint : public endpoint_base {
         throw error(why_refused_);
     }
 
-    /// Returns when it has ended well. `kind`: barrier or contribute.
+    /// Runs a collective; returns once it has ended well. `kind`: barrier or contribute.
     HERRING_SETUP void collective(message_kind kind, std::string_view operation,
                                   std::span<std::byte const> mine, time_point deadline) {
         throw_if_failed(operation);
@@ -212,8 +213,8 @@ template <class Role> class control_endpoint : public endpoint_base {
         }
     }
 
-    /// A thread that slept much longer than it meant to was stopped or starved with its process. It gives every rank
-    /// fresh time, and blames no rank for this one's silence. Returns now.
+    /// Finds out whether this thread slept much longer than it meant to, so was stopped or starved with its
+    /// process. Then every rank gets fresh time, and no rank is blamed for the silence. Returns now.
     HERRING_SETUP time_point detect_own_stall() noexcept {
         time_point const now = clock::now();
         clock::duration const late = stall_.late(now);
@@ -225,7 +226,7 @@ template <class Role> class control_endpoint : public endpoint_base {
         return now;
     }
 
-    /// Does what is due; how long the thread may sleep, in milliseconds.
+    /// Does the work that is due; returns how long the thread may sleep, in milliseconds.
     HERRING_SETUP int until_next() {
         time_point const now = detect_own_stall();
         time_point next = time_point::max();
@@ -237,14 +238,10 @@ template <class Role> class control_endpoint : public endpoint_base {
                 next = std::min(next, c.until);
         }
         if (stage_ == stage::joined && !failed() && !leaving_) next = std::min(next, heartbeat(now));
-        next = std::min(next, role().run_due(now));
-        if (next == time_point::max()) return -1;
-        auto const ms =
-            std::chrono::duration_cast<std::chrono::milliseconds>(next - clock::now()).count() + 1;
-        return static_cast<int>(std::clamp<long long>(ms, 0, 60'000));
+        return poll_timeout(std::min(next, role().run_due(now)));
     }
 
-    /// Sends a sign of life, and looks whose is overdue. Returns when to do so again.
+    /// Sends a sign of life, and looks which ranks are overdue. Returns when to do so again.
     HERRING_SETUP time_point heartbeat(time_point now) {
         if (now < heartbeat_at_ && now < check_at_) return std::min(heartbeat_at_, check_at_);
         bool const beats = now >= heartbeat_at_;
@@ -282,7 +279,7 @@ template <class Role> class control_endpoint : public endpoint_base {
         return std::min(heartbeat_at_, check_at_);
     }
 
-    /// For how long that rank may be silent.
+    /// Returns how long that rank may be silent.
     HERRING_SETUP clock::duration bound_of(connection& c, time_point now) const noexcept {
         silence_bound const bound(settings_.times.detector);
         socket_report found;
@@ -298,7 +295,7 @@ template <class Role> class control_endpoint : public endpoint_base {
                      duration_text(bound - patience), " that the network takes)"});
     }
 
-    /// Data that has come in from a rank is a sign of its life.
+    /// Takes data that has come in from a rank as a sign of its life.
     HERRING_SETUP void look_at_data(time_point now, bool at_heartbeat) {
         if (world_ == nullptr || world_->data == nullptr) return;
         failure_detector_options const& times = settings_.times.detector;
@@ -307,7 +304,8 @@ template <class Role> class control_endpoint : public endpoint_base {
             vouch(found.rank, heard);
             if (at_heartbeat) queue_.add(found);
             if (heard > signs_since_) signs_.add(found.rank, at(settings_.size));
-            // Signs of life of that rank come by other ways: then it is the way between these two that is cut.
+            // Where signs of life of that rank come by other ways, the network between these two ranks is
+            // cut.
             if (found.unanswered >= 5 && found.since_packet >= times.peer_timeout + times.reply_timeout)
                 signs_.cut_off = found.rank;
         });
@@ -331,22 +329,24 @@ template <class Role> class control_endpoint : public endpoint_base {
         std::uint64_t const serial = c.serial;
         while (true) {
             bool const candidate = connections_.is_candidate(c);
-            parsed_message const next = c.parse(
-                begin, {at(settings_.size), settings_.rank != 0, stage_ == stage::joined && !candidate});
-            if (!next.wrong.empty()) {
-                // Before the welcome, what answers at rank 0's address need not be rank 0, nor a rank what said hello.
+            parsed_message const next =
+                c.parse(begin, sender{at(settings_.size), settings_.rank != 0,
+                                      stage_ == stage::joined && !candidate, c.rank >= 0});
+            if (next.is == parsed_message::state::incomplete) break;
+            if (next.is != parsed_message::state::whole) {
+                // Before the welcome, the process at rank 0's address need not be rank 0, nor a process that
+                // said hello a rank.
                 bool const unknown = c.rank < 0 || candidate || stage_ == stage::joining;
-                unknown ? role().on_unidentified(c) : protocol_error(c, next.wrong);
+                unknown ? role().on_unidentified(c) : protocol_error(c, words_for(next));
                 return;
             }
-            if (!next.whole) break;
             begin += next.bytes;
             if (is_numbered(next.front.type) && stage_ == stage::joined && c.rank >= 0 && !candidate &&
                 !connections_.with(c).log.take(++c.came))
-                continue; // it came over the connection before this one, too
+                continue; // it came over the earlier connection, too
             role().on_message(c, next.front, next.body);
             if (!c.still(serial)) return;
-            if (c.refused) return c.in.clear(); // nothing that it sends counts any more
+            if (c.refused) return c.in.clear(); // no later message of it counts
         }
         if (begin > 0) c.in.drop(begin);
     }

@@ -1,4 +1,5 @@
-// herring: what coordinator and participant share: settings, connections, the board of failures, waiting callers.
+// herring: the part of an endpoint without a role: settings, connections, the board of failures, waiting
+// callers.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_CONTROL_RENDEZVOUS_ENDPOINT_BASE_HPP
 #define HERRING_CONTROL_RENDEZVOUS_ENDPOINT_BASE_HPP
@@ -7,12 +8,11 @@
 #include "herring/base/error.hpp"
 #include "herring/base/fixed_array.hpp"
 #include "herring/control/control.hpp"
-#include "herring/control/data_sockets.hpp"
 #include "herring/control/failure/wait_graph.hpp"
 #include "herring/control/rendezvous/connection.hpp"
 #include "herring/control/rendezvous/connection_set.hpp"
-#include "herring/control/rendezvous/event_thread.hpp"
 #include "herring/control/rendezvous/settings.hpp"
+#include "herring/control/survival/data_sockets.hpp"
 #include "herring/control/wire/messages.hpp"
 #include "herring/control/world_state.hpp"
 #include "herring/control/world_times.hpp"
@@ -20,6 +20,7 @@
 #include "herring/machine/identity.hpp"
 #include "herring/machine/monitor.hpp"
 #include "herring/model/topology.hpp"
+#include "herring/net/event_thread.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -42,10 +43,10 @@ inline constexpr std::chrono::milliseconds leave_time_after_failure{500};
 /// How much longer than its deadline a rank waits for rank 0's reply.
 inline constexpr std::chrono::seconds reply_time{1};
 
-/// State of one process's end of the control connections, and what needs no role.
+/// The state of one process's end of the control connections, and the functions that need no role.
 ///
-/// Threads:  callers and the event thread touch everything below `lock_`; the thread holds the lock except while it
-///           sleeps. Functions here are called with the lock held, unless they say otherwise.
+/// Threads:  callers and the event thread touch all members below `lock_`; the thread holds the lock except
+///           while it sleeps. Functions are called with the lock held, unless their comment says otherwise.
 class endpoint_base {
   public:
     endpoint_base(endpoint_base const&) = delete;
@@ -64,7 +65,7 @@ class endpoint_base {
             monitor::guard const held(lock_);
             set_failure(why);
         } catch (...) {
-            // No memory for the message; the end of the connection will tell the others.
+            // No memory for the message: the end of the connection tells the others.
         }
     }
 
@@ -106,7 +107,7 @@ class endpoint_base {
         return mine;
     }
 
-    /// After joining: what rank 0 told everyone.
+    /// Returns the membership that rank 0 told everyone, after joining.
     HERRING_SETUP membership joined_membership() const {
         membership world;
         world.rank = settings_.rank;
@@ -129,7 +130,7 @@ class endpoint_base {
         }
     }
 
-    /// Whether collective `sequence` has ended by `deadline`, well or not.
+    /// Waits for the end of collective `sequence`, well or not; false: `deadline` has passed before.
     HERRING_SETUP bool wait_until_done(std::uint64_t sequence, time_point deadline) noexcept {
         while (done_ < sequence && !failed() && lock_.wait_until(deadline)) {
         }
@@ -151,13 +152,13 @@ class endpoint_base {
         settings_.listeners.clear();
     }
 
-    /// The rank has said goodbye; nothing more comes from there.
+    /// Notes that the rank has said goodbye; nothing more comes from there.
     void has_left(connection& c, int rank) noexcept {
         left_[at(rank)] = true;
         connections_.finish(c);
     }
 
-    /// The other end has closed, or the network gave it up. `c` is a rank's.
+    /// Handles the end of a rank's connection: the other end has closed it, or the network gave it up.
     HERRING_SETUP void lost(connection& c, int why) {
         bool const expected = left_[at(c.rank)] || c.finish || leaving_ || stage_ == stage::refused;
         close_connection(c);
@@ -171,14 +172,14 @@ class endpoint_base {
         return why == 0 ? std::string() : text({" (", std::strerror(why), ")"});
     }
 
-    /// A rank has sent what no rank of this build sends.
+    /// Fails the world: a rank has sent bytes that no rank of this build sends.
     HERRING_SETUP void protocol_error(connection& c, std::string_view what) {
         set_failure(failure::make(errc::protocol, settings_.rank, c.rank, operation_or_control(),
                                   {"it sent ", what, "; see that every rank runs the same build"}));
         close_connection(c);
     }
 
-    /// Goodbye to everyone, then waits until they have closed, at most so long.
+    /// Says goodbye to every rank, then waits until all have closed, at most so long.
     HERRING_SETUP void say_goodbye(clock::duration most) noexcept {
         time_point const deadline = clock::now() + most;
         leaving_ = true;
@@ -197,7 +198,7 @@ class endpoint_base {
             }
             if (!c.finish) connections_.finish(c);
         }
-        // Who is to hear of a failure may have to wait until it is sent again.
+        // A rank that is to hear of a failure may have to wait until the message is sent again.
         time_point const last =
             !failed() ? deadline
                       : std::max(deadline, clock::now() + longest_hold_up(settings_.times.detector));
@@ -209,35 +210,34 @@ class endpoint_base {
         }
     }
 
-    /// Whether something that this rank has said has not come to the other host.
-    HERRING_SETUP static bool undelivered(connection const& c) noexcept {
-        socket_report found;
-        return c.sent < c.out.size() || (found.read(c.socket) && found.on_its_way);
-    }
+    /// True if some bytes of this rank have not reached another host.
     HERRING_SETUP bool any_undelivered() noexcept {
+        socket_report found;
         for (connection const& c : connections_.all())
-            if (c.open() && undelivered(c)) return true;
+            if (c.open() && (c.sent < c.out.size() || (found.read(c.socket) && found.on_its_way)))
+                return true;
         return false;
     }
 
     // ---- failures -----------------------------------------------------------------------------------------
 
-    /// The answer of this rank's own caller to the last probe.
+    /// The reply of this rank's own caller to the last probe.
     wait_report own_wait_report() const noexcept {
         return wait_report::read(waits_.load(std::memory_order_acquire),
                                  probe_.load(std::memory_order_relaxed));
     }
 
-    /// For how long nothing has come from there.
+    /// Returns for how long nothing has come from there.
     static clock::duration silence(connection const& c, time_point now) noexcept { return now - c.heard; }
 
-    /// `rank` was alive at that time.
+    /// Notes that `rank` was alive at that time.
     HERRING_SETUP void vouch(int rank, time_point heard) noexcept {
         connection* const place = connections_.places()[at(rank)];
         if (place != nullptr) place->heard = std::max(place->heard, heard);
     }
 
-    /// Notes whether packets had to be sent again, and what has got through. To be called with each heartbeat.
+    /// Notes whether packets had to be sent again, and which bytes have got through. To be called with each
+    /// heartbeat.
     HERRING_SETUP static void note_progress(connection& c, time_point now) noexcept {
         socket_report found;
         if (!found.read(c.socket)) return;
@@ -247,7 +247,7 @@ class endpoint_base {
         if (found.lost > c.lost || found.unanswered != 0) c.lossy_at = now;
         c.lost = std::max(c.lost, found.lost);
     }
-    /// Whether the network may hold up what this rank and that one say to each other: packets were lost lately.
+    /// True if the network may hold up messages between this rank and that one: packets were lost lately.
     HERRING_SETUP bool held_up(connection& c, time_point now) const noexcept {
         note_progress(c, now);
         return c.lossy_at != time_point{} && now - c.lossy_at < longest_hold_up(settings_.times.detector);
@@ -263,8 +263,8 @@ class endpoint_base {
         return operation_.empty() ? std::string_view("control") : operation_;
     }
 
-    /// Waits for the verdict on a collective whose deadline has passed, for longer where the network may hold it up. Whether
-    /// there is one.
+    /// Waits for the decision on a collective whose deadline has passed, for longer where the network may
+    /// hold it up. False: there is none.
     HERRING_SETUP bool wait_for_verdict(std::uint64_t sequence) noexcept {
         failure_detector_options const& times = settings_.times.detector;
         time_point const until = clock::now() + times.verdict_timeout;
@@ -272,7 +272,7 @@ class endpoint_base {
                (any_held_up(clock::now()) && wait_until_done(sequence, until + longest_hold_up(times)));
     }
 
-    /// The first failure stays, and is sent to every rank that this one is connected to.
+    /// Keeps the first failure, and sends it to every rank that is connected to this one.
     HERRING_SETUP void set_failure(failure const& why) {
         if (failed()) return;
         keep_failure(why);
@@ -283,7 +283,7 @@ class endpoint_base {
         failure_ = why;
         first_failure_.store(1, std::memory_order_release);
         lock_.notify_all();
-        if (settings_.on_failure) thread_.wake(); // which calls it
+        if (settings_.on_failure) thread_.wake(); // the thread calls the handler
     }
 
     HERRING_SETUP void throw_if_failed(std::string_view operation) const {
@@ -321,7 +321,7 @@ class endpoint_base {
     // The same on every rank.
     std::uint64_t job_ = 0;
     secret_key world_key_;
-    std::vector<int> node_ids_, machine_ids_, rates_; // of a rank
+    std::vector<int> node_ids_, machine_ids_, rates_; // by rank
     fixed_array<role> roles_;
     std::string local_address_;
 
@@ -331,7 +331,7 @@ class endpoint_base {
     failure failure_{};
 
     // Collectives.
-    std::string_view operation_; // that a caller is in
+    std::string_view operation_; // of the caller's call
     std::uint64_t done_ = 0;     // number of the last one that is complete
     byte_buffer result_;
 };

@@ -1,4 +1,4 @@
-// herring: why a rank has not joined: what it has seen at rank 0's address. No I/O.
+// herring: why a rank has not joined: its observations at rank 0's address. No I/O.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_CONTROL_RENDEZVOUS_JOIN_DIAGNOSIS_HPP
 #define HERRING_CONTROL_RENDEZVOUS_JOIN_DIAGNOSIS_HPP
@@ -18,14 +18,14 @@
 
 namespace HERRING_NAMESPACE::detail::rendezvous {
 
-/// What a rank that joins has seen of what answers at rank 0's address, and the failure that follows from it.
+/// The observations of a rank that joins, at rank 0's address, and the failure that follows from them.
 class join_diagnosis {
   public:
     /// `where`: rank 0's address, as text. `timeout`: of the join.
     join_diagnosis(int rank, std::string const& where, std::chrono::milliseconds timeout)
         : rank_(rank), where_(where), timeout_(timeout) {}
 
-    /// What answers has sent `bytes`, which rank 0 would not.
+    /// Notes that the process there has sent `bytes`, which rank 0 would not.
     HERRING_SETUP void foreign(std::span<std::byte const> bytes) {
         foreign_.clear();
         for (std::byte const b : bytes) {
@@ -36,13 +36,14 @@ class join_diagnosis {
         foreign_ =
             foreign_.empty() ? std::string("bytes that are no control message") : text({"'", foreign_, "'"});
     }
-    /// What answers has not proved that it has the secret.
+    /// Notes that the process there has not proved that it has the secret.
     void unproven() noexcept { unproven_ = true; }
-    /// Whom rank 0 waits for, as it says.
+    /// The ranks that rank 0 waits for, by its own account.
     waiting_for& missing() noexcept { return missing_; }
 
-    /// A refusal by who has not proved that it is rank 0. Anyone could say that, so it ends nothing; but a rank whose secret is
-    /// wrong hears nothing else. It is believed, and quoted, once it was said three times, over two seconds.
+    /// Notes a refusal by a process that has not proved to be rank 0. Any process could send that, so it ends
+    /// nothing; but a rank whose secret is wrong hears nothing else. True, so that it is quoted: the refusal
+    /// came three times, over two seconds.
     HERRING_SETUP bool believes(failure const& said, time_point now) {
         failure const quoted =
             failure::make(said.what, rank_, 0, "join",
@@ -54,10 +55,11 @@ class join_diagnosis {
         }
         return ++times_said_ >= least_unverified && now - first_said_ >= unverified_time;
     }
-    /// The last refusal of who did not prove itself.
+    /// The last refusal without a proof.
     failure const& unverified() const noexcept { return unverified_; }
 
-    /// The deadline has passed. `greeted`: something takes connections there. `trouble`: what else may be the reason.
+    /// Returns the failure of a passed deadline. `greeted`: a process accepts connections there. `trouble`:
+    /// another possible reason.
     HERRING_SETUP failure timed_out(bool greeted, std::string const& trouble) const {
         if (!greeted && unverified_.what != errc::ok) return unverified_;
         return greeted && !missing_.who.empty()

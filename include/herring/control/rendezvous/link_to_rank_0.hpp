@@ -6,17 +6,18 @@
 #include "herring/base/config.hpp"
 #include "herring/base/error.hpp"
 #include "herring/control/control.hpp"
-#include "herring/control/data_sockets.hpp"
 #include "herring/control/rendezvous/connection.hpp"
 #include "herring/control/rendezvous/endpoint.hpp"
 #include "herring/control/rendezvous/join_diagnosis.hpp"
-#include "herring/control/rendezvous/rank_handshake.hpp"
-#include "herring/control/rendezvous/redial_schedule.hpp"
 #include "herring/control/rendezvous/settings.hpp"
+#include "herring/control/survival/data_sockets.hpp"
+#include "herring/control/survival/redial_schedule.hpp"
 #include "herring/control/wire/messages.hpp"
 #include "herring/crypto/secret_key.hpp"
 #include "herring/machine/address.hpp"
-#include "herring/machine/forks.hpp"
+#include "herring/machine/descriptor.hpp"
+#include "herring/net/handshake.hpp"
+#include "herring/net/sockets.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -33,15 +34,14 @@
 #include <utility>
 
 #include <sys/epoll.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 namespace HERRING_NAMESPACE::detail::rendezvous {
 
 class participant;
 
-/// The connection of a rank other than 0 to rank 0: finds it, proves who is at either end, joins. Until the welcome it connects again
-/// whenever that ends; from then on, where nothing gets through it, it makes another one, which takes its place.
+/// The connection of a rank other than 0 to rank 0: finds rank 0, proves who is at either end, joins. Until
+/// the welcome it connects again whenever the connection ends; from then on, where nothing gets through, it
+/// opens another connection, which takes the place of the first.
 ///
 /// Threads:  as `endpoint_base`.
 class link_to_rank_0 : public control_endpoint<participant> {
@@ -57,16 +57,17 @@ class link_to_rank_0 : public control_endpoint<participant> {
 
     void on_start() noexcept {}
 
-    /// Rank 0 did not welcome this rank in time.
+    /// Ends joining: rank 0 did not welcome this rank in time.
     HERRING_SETUP void on_join_timeout() {
         if (greeted_)
-            wait_while_joining(settings_.deadline + reply_time); // rank 0 may be about to name who is missing
+            wait_while_joining(settings_.deadline +
+                               reply_time); // rank 0 may be about to name the missing ranks
         if (stage_ != stage::joining) return;
         stage_ = stage::refused;
         why_refused_ = diagnosis_.timed_out(greeted_, last_trouble_);
     }
 
-    /// Connects, while it joins; returns when something is due next.
+    /// Connects, while it joins; returns when more is due.
     HERRING_SETUP time_point connect_when_due(time_point now) {
         if (stage_ != stage::joining || rank_0() != nullptr) return time_point::max();
         if (now >= retry_at_) connect();
@@ -77,7 +78,7 @@ class link_to_rank_0 : public control_endpoint<participant> {
 
     connection* rank_0() noexcept { return connections_.places()[0]; }
 
-    bool on_event(std::uint64_t) noexcept { return false; } // nobody connects here
+    bool on_event(std::uint64_t) noexcept { return false; } // no rank connects here
 
     HERRING_SETUP void connect() {
         std::size_t const which = next_address_++ % settings_.addresses.size();
@@ -90,20 +91,14 @@ class link_to_rank_0 : public control_endpoint<participant> {
         connections_.places()[0] = c;
     }
 
-    /// nullptr: it is refused at once.
+    /// Begins to connect. nullptr: it is refused at once.
     HERRING_SETUP connection* connect(endpoint const& to, clock::duration most) {
-        int const socket = forks::own(::socket(to.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-        int rc = socket < 0 ? -1 : 0;
-        if (rc == 0) {
-            tune(socket, settings_.times.detector.peer_timeout);
-            rc = ::connect(socket, to.get(), to.size);
-        }
-        if (rc != 0 && errno != EINPROGRESS) {
+        descriptor made;
+        if (!dial(made, to, settings_.times.detector.peer_timeout)) {
             last_trouble_ = text({to.text(), ": ", std::strerror(errno)});
-            if (socket >= 0) ::close(socket);
             return nullptr;
         }
-        connection& c = connections_.open(socket, to.text(), EPOLLOUT);
+        connection& c = connections_.open(made.release(), to.text(), EPOLLOUT);
         c.connecting = true;
         c.until = clock::now() + most;
         return &c;
@@ -114,7 +109,7 @@ class link_to_rank_0 : public control_endpoint<participant> {
         backoff_ = std::min(backoff_ * 3 / 2, longest_backoff);
     }
 
-    /// Not over this connection; over another.
+    /// Gives this connection up; another one will be tried.
     HERRING_SETUP void give_up_on(connection& c, std::initializer_list<text_part> trouble) noexcept {
         if (stage_ == stage::joined) return drop(c);
         try {
@@ -129,16 +124,11 @@ class link_to_rank_0 : public control_endpoint<participant> {
     }
 
     HERRING_SETUP void on_connected(connection& c) {
-        int why = 0;
-        socklen_t size = sizeof why;
-        ::getsockopt(c.socket, SOL_SOCKET, SO_ERROR, &why, &size);
-        endpoint const here = local_end(c.socket);
-        // A socket that connects to its own port on loopback meets itself when nobody listens there.
-        if (why == 0 && here.text() == c.from) why = ECONNREFUSED;
-        if (why != 0) return give_up_on(c, {c.from, ": ", std::strerror(why)});
+        if (int const why = connect_error(c.socket); why != 0)
+            return give_up_on(c, {c.from, ": ", std::strerror(why)});
         c.connecting = false;
         c.until = stage_ == stage::joined ? clock::now() + redial_.answer_time() : time_point::max();
-        if (stage_ == stage::joining) local_address_ = here.address();
+        if (stage_ == stage::joining) local_address_ = local_end(c.socket).address();
         thread_.rewatch(c.socket, connections_.key_of(c), EPOLLIN);
         greeted_ = true;
         connections_.send(c, message_kind::knock, 0, {});
@@ -151,7 +141,7 @@ class link_to_rank_0 : public control_endpoint<participant> {
     }
     HERRING_SETUP void on_expired(connection& c) {
         if (!c.offered) return give_up_on(c, {"no answer from ", c.from});
-        c.until = time_point::max(); // stays: it may be in this rank's place by now
+        c.until = time_point::max(); // it stays, and may be in this rank's place by now
         if (candidate_ == &c) candidate_ = nullptr;
     }
     HERRING_SETUP void on_closed(connection& c, int why) {
@@ -159,10 +149,12 @@ class link_to_rank_0 : public control_endpoint<participant> {
         if (c.rank < 0 || connections_.is_candidate(c)) {
             bool const offered = c.offered;
             drop(c);
-            // Rank 0 has closed all that it may have had in this rank's place.
+            // Rank 0 has closed all connections that it may have put in this rank's place.
             if (offered && rank_0() != nullptr && rank_0()->ended && connections_.offered() == 0)
                 lost(*rank_0(), why);
-        } else if (may_carry_on(why)) {
+        } else if (stage_ == stage::joined && !left_[0] &&
+                   (connections_.offered() != 0 || (is_timeout(why) && !leaving_))) {
+            // Another connection may take its place, or has taken it at rank 0.
             c.ended = !is_timeout(why);
             connections_.give_up(c);
             redial_.at_once();
@@ -170,16 +162,11 @@ class link_to_rank_0 : public control_endpoint<participant> {
             lost(c, why);
         }
     }
-    /// The connection to rank 0 has ended, for that reason: whether another one may take its place, or has taken it at rank 0.
-    HERRING_SETUP bool may_carry_on(int why) noexcept {
-        return stage_ == stage::joined && !left_[0] &&
-               (connections_.offered() != 0 || (is_timeout(why) && !leaving_));
-    }
 
-    // ---- another connection, where nothing gets through this one --------------------------------------------
+    // ---- another connection, where nothing gets through this one ---------------------------------------
 
-    /// Connects anew when that is due. Where rank 0's host answers, and rank 0 says nothing, its process is stopped: no connection
-    /// changes that.
+    /// Connects anew when that is due. Where rank 0's host answers, and rank 0 says nothing, its process is
+    /// stopped: no connection changes that.
     HERRING_SETUP time_point look_after_connection(time_point now) {
         connection const* const place = rank_0();
         if (place == nullptr || left_[0] || leaving_ || candidate_ != nullptr || redial_.pauses(now) ||
@@ -200,7 +187,7 @@ class link_to_rank_0 : public control_endpoint<participant> {
         return candidate_->until;
     }
 
-    /// Not over this one.
+    /// Closes a candidate.
     HERRING_SETUP void drop(connection& c) noexcept {
         close_connection(c);
         if (candidate_ != &c) return;
@@ -208,7 +195,7 @@ class link_to_rank_0 : public control_endpoint<participant> {
         handshake_.reset();
     }
 
-    /// A message over a connection that is not in place.
+    /// Handles a message over a connection that is not in place.
     HERRING_SETUP void on_candidate(connection& from, head const& h, std::span<std::byte const> body) {
         if (h.type == message_kind::resumed && from.offered && body.empty())
             return carry_on(from, h.sequence);
@@ -239,7 +226,7 @@ class link_to_rank_0 : public control_endpoint<participant> {
         wire::admit told;
         if (!told.read(body) || to.challenge.empty() || !connections_.with_rank(0).log.has_all() ||
             settings_.secret.has_value() != handshake_.begun() ||
-            (handshake_.begun() && !handshake_.proves(told)))
+            (handshake_.begun() && !handshake_.proves(told.proof, told.wrapped)))
             return drop(to);
         if (handshake_.begun()) to.protect(handshake_.keys(), false, settings_.seals);
         handshake_.reset();
@@ -251,7 +238,8 @@ class link_to_rank_0 : public control_endpoint<participant> {
         connections_.send(to, message_kind::resumed, to.came, {});
     }
 
-    /// Rank 0 has put it in place, and has taken so many messages: the others follow over this one.
+    /// Rank 0 has put the connection in place, and has taken so many messages: the others follow over this
+    /// one.
     HERRING_SETUP void carry_on(connection& over, std::uint64_t count) {
         if (rank_0() == nullptr) return drop(over);
         message_log& log = connections_.with(over).log;
@@ -296,14 +284,14 @@ class link_to_rank_0 : public control_endpoint<participant> {
         }
     }
 
-    /// Before the welcome, what answers at rank 0's address need not be rank 0: it is tried again.
+    /// Before the welcome, the process at rank 0's address need not be rank 0: the rank connects again.
     HERRING_SETUP void protocol_error(connection& from, std::string_view what) {
         if (stage_ == stage::joined && &from != rank_0() && !from.offered) return drop(from);
         if (stage_ != stage::joining) return endpoint_base::protocol_error(from, what);
         give_up_on(from, {from.from, " sent ", what});
     }
 
-    /// Proves that this rank has the secret, if who asks says that it has one.
+    /// Proves that this rank has the secret, if the other end says that it has one.
     HERRING_SETUP void challenged(connection& from, std::span<std::byte const> body) {
         wire::challenge asked;
         if (!from.challenge.empty() || !asked.read(body))
@@ -317,18 +305,20 @@ class link_to_rank_0 : public control_endpoint<participant> {
             protocol_error(from, "a challenge whose public key leads to no key");
     }
 
-    /// Replies to a challenge by `mine`, with a proof under a key, if there is one. False: it cannot be sealed.
+    /// Replies to a challenge by `mine`, with a proof under a key, if there is one. False: the reply cannot
+    /// be sealed.
     template <class Words>
     HERRING_SETUP bool reply(connection& to, wire::challenge const& asked, message_kind type,
                              Words const& mine, bool sealed, secret_key const* by) {
         byte_buffer words;
-        if (!handshake_.reply(words, to.challenge, asked, mine, sealed ? settings_.seals : nullptr, by))
+        if (!handshake_.reply(rank_names, words, to.challenge, asked, mine,
+                              sealed ? settings_.seals : nullptr, by))
             return false;
         connections_.send(to, type, 0, words);
         return true;
     }
 
-    /// Rank 0 takes this rank, and proves that it has the secret too.
+    /// Takes the admission of rank 0, which proves that it has the secret too.
     HERRING_SETUP void admitted(connection& from, std::span<std::byte const> body) {
         wire::admit told;
         wire::challenge asked;
@@ -336,7 +326,7 @@ class link_to_rank_0 : public control_endpoint<participant> {
             return protocol_error(from, "an admission that cannot be read");
         if (asked.seals != (settings_.seals != nullptr))
             return protocol_error(from, "an admission, though only one of both seals control connections");
-        if (settings_.secret && !handshake_.proves(told)) {
+        if (settings_.secret && !handshake_.proves(told.proof, told.wrapped)) {
             diagnosis_.unproven();
             return give_up_on(from, {from.from, " did not prove that it has the secret"});
         }
@@ -352,10 +342,9 @@ class link_to_rank_0 : public control_endpoint<participant> {
     }
 
     HERRING_SETUP void refused(connection& from, head const& h, std::span<std::byte const> body) {
-        constexpr std::size_t any =
-            std::numeric_limits<int>::max(); // this rank's number may be what is wrong
+        constexpr std::size_t any = std::numeric_limits<int>::max(); // this rank's number may be wrong
         std::span<std::byte const> words = body;
-        bool const proven = handshake_.proves_refusal(h.sequence, body, words);
+        bool const proven = handshake_.proves_refusal(refusal_front(h.sequence), body, words);
         bool const verified = proven || from.rank >= 0 || !settings_.secret;
         failure said;
         if (!read_failure(words, any, said))
@@ -394,8 +383,8 @@ class link_to_rank_0 : public control_endpoint<participant> {
     time_point retry_at_{};
     std::chrono::milliseconds backoff_{10};
     std::size_t next_address_ = 0;
-    rank_handshake handshake_;        // from the hello, or the resume, to the admission
-    connection* candidate_ = nullptr; // that is being made
+    dialer_handshake handshake_;      // from the hello, or the resume, to the admission
+    connection* candidate_ = nullptr; // under way
     redial_schedule redial_;
 };
 

@@ -1,4 +1,4 @@
-// herring: the end of a rank other than 0: takes part in rank 0's collectives, and holds it to the times of the detector.
+// herring: a rank other than 0: takes part in rank 0's collectives, and holds rank 0 to the detector's times.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_CONTROL_RENDEZVOUS_PARTICIPANT_HPP
 #define HERRING_CONTROL_RENDEZVOUS_PARTICIPANT_HPP
@@ -6,7 +6,6 @@
 #include "herring/base/config.hpp"
 #include "herring/base/error.hpp"
 #include "herring/control/control.hpp"
-#include "herring/control/failure/departure.hpp"
 #include "herring/control/failure/wait_graph.hpp"
 #include "herring/control/rendezvous/connection.hpp"
 #include "herring/control/rendezvous/link_to_rank_0.hpp"
@@ -32,7 +31,7 @@ class participant final : public link_to_rank_0 {
   private:
     friend class control_endpoint<participant>;
 
-    /// Does what is due at `now`; returns when something is due next.
+    /// Does the work that is due at `now`; returns when more is due.
     HERRING_SETUP time_point run_due(time_point now) {
         if (stage_ != stage::joined) return connect_when_due(now);
         return failed() ? time_point::max() : std::min(look_after_probes(now), look_after_connection(now));
@@ -42,7 +41,7 @@ class participant final : public link_to_rank_0 {
         if (suspected_at_ != time_point{}) suspected_at_ += late;
     }
 
-    // ---- messages of rank 0 ---------------------------------------------------------------------------------
+    // ---- messages of rank 0 ----------------------------------------------------------------------------
 
     HERRING_SETUP void on_message(connection& from, head const& h, std::span<std::byte const> body) {
         if (h.version != protocol_version && h.type != message_kind::refuse)
@@ -68,7 +67,7 @@ class participant final : public link_to_rank_0 {
             has_left(from, 0);
             if (in_collective_)
                 set_failure(departure(settings_.rank, 0, operation_or_control(), "its world was destroyed"));
-            if (suspected_at_ != time_point{}) set_failure(suspected_); // there will be no verdict
+            if (suspected_at_ != time_point{}) set_failure(suspected_); // there will be no decision
             return;
         case message_kind::heartbeat:
             return on_acknowledgement(from, h);
@@ -93,7 +92,7 @@ class participant final : public link_to_rank_0 {
                 departure(settings_.rank, 0, operation_or_control(), "its world was destroyed"));
         time_point const started = clock::now();
         in_collective_ = true;
-        connections_.send_all(kind, sequence, mine); // that is, to rank 0
+        connections_.send_all(kind, sequence, mine); // so to rank 0
         if (!wait_until_done(sequence, deadline)) {
             auto const late = std::chrono::duration_cast<std::chrono::milliseconds>(clock::now() - started);
             connections_.send_all(message_kind::deadline_passed, sequence, write_wait(late));
@@ -111,7 +110,8 @@ class participant final : public link_to_rank_0 {
     // ---- the failure detector -----------------------------------------------------------------------------
 
     HERRING_SETUP void suspect(failure const& why, bool certain) {
-        if (rank_0() == nullptr || left_[0] || why.peer < 0) return set_failure(why); // nobody could say more
+        if (rank_0() == nullptr || left_[0] || why.peer < 0)
+            return set_failure(why); // no rank could say more
         connections_.send_all(message_kind::suspicion, certain ? 1 : 0, write_failure(why));
         expect_verdict(why);
     }
@@ -124,14 +124,14 @@ class participant final : public link_to_rank_0 {
         connections_.send_all(message_kind::blocked, 0, write_report(mine));
     }
 
-    /// Rank 0 answers at once, with a question to everyone; if it does not, it is what is wrong.
+    /// Rank 0 replies at once, with a question to every rank; if it does not, rank 0 is the root cause.
     void expect_verdict(failure const& why) noexcept {
         if (suspected_at_ != time_point{}) return;
         suspected_ = why;
         suspected_at_ = clock::now();
     }
 
-    /// Replies to a probe, and looks whether rank 0 gives a verdict. Returns when to do so again.
+    /// Replies to a probe, and looks whether rank 0 decides. Returns when to do so again.
     time_point look_after_probes(time_point now) {
         time_point next = time_point::max();
         if (probed_) answer();
@@ -153,16 +153,16 @@ class participant final : public link_to_rank_0 {
 
     void answer() {
         wait_report const said = own_wait_report();
-        if (said.state == rank_state::unknown) return; // it looks around within 50 ms
+        if (said.state == rank_state::unknown) return; // the caller looks around within 50 ms
         probed_ = false;
         connections_.send_all(message_kind::probe_reply, probe_.load(std::memory_order_relaxed),
                               write_answer(said));
     }
 
-    bool in_collective_ = false; // its result has not come
-    bool probed_ = false;        // and has not replied
+    bool in_collective_ = false; // and its result has not come
+    bool probed_ = false;        // and it has not replied
     failure suspected_{};
-    time_point suspected_at_{}; // since when the verdict of rank 0 is awaited
+    time_point suspected_at_{}; // since then the decision of rank 0 is awaited
 };
 
 } // namespace HERRING_NAMESPACE::detail::rendezvous

@@ -1,13 +1,13 @@
-// herring: rank 0's book of the collective that is open: which ranks have come, and what they gave. No I/O.
+// herring: rank 0's book of the open collective: the ranks that have come, and their contributions. No I/O.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_CONTROL_RENDEZVOUS_PENDING_COLLECTIVE_HPP
 #define HERRING_CONTROL_RENDEZVOUS_PENDING_COLLECTIVE_HPP
 
+#include "herring/base/codec.hpp"
 #include "herring/base/config.hpp"
 #include "herring/base/fixed_array.hpp"
 #include "herring/control/gather_result.hpp"
-#include "herring/control/wire/codec.hpp"
-#include "herring/control/wire/frame.hpp"
+#include "herring/control/wire/message_kind.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -21,12 +21,12 @@ namespace HERRING_NAMESPACE::detail::rendezvous {
 
 using namespace wire;
 
-/// What users call a collective.
+/// The name of a collective for users.
 inline char const* name(message_kind kind) noexcept {
     return kind == message_kind::barrier ? "barrier" : "all_gather";
 }
 
-/// One collective at a time; empty again once it is taken.
+/// The contributions to one collective at a time; empty again once they are taken.
 class pending_collective {
   public:
     explicit pending_collective(int ranks) : given_(static_cast<std::size_t>(ranks)) {}
@@ -51,7 +51,7 @@ class pending_collective {
         return -1;
     }
 
-    /// What those who have come are in.
+    /// The collective of the ranks that have come.
     HERRING_SETUP message_kind kind() const noexcept {
         for (contribution const& c : given_)
             if (c.kind != message_kind::heartbeat) return c.kind;
@@ -65,7 +65,8 @@ class pending_collective {
         ++arrived_;
     }
 
-    /// The body of `message_kind::collective_result`: of an all_gather the sizes of all, then the bytes of all.
+    /// Takes the body of `message_kind::collective_result`: of an all_gather the sizes of all contributions,
+    /// then their bytes.
     HERRING_SETUP byte_buffer take() {
         byte_buffer body;
         if (kind() == message_kind::contribute) {
@@ -79,7 +80,7 @@ class pending_collective {
 
   private:
     struct contribution {
-        message_kind kind = message_kind::heartbeat; // alive: none yet
+        message_kind kind = message_kind::heartbeat; // none yet
         byte_buffer given{};
     };
 
@@ -87,7 +88,8 @@ class pending_collective {
     std::size_t arrived_ = 0;
 };
 
-/// The contributions of `ranks` out of what `pending_collective::take` made. False: it is something else.
+/// Reads the contributions of `ranks` from the body that `pending_collective::take` wrote. False: the bytes
+/// are something else.
 HERRING_SETUP inline bool unpack(std::span<std::byte const> body, std::size_t ranks, gather_result& all) {
     reader in{body};
     fixed_array<std::size_t> sizes(ranks);

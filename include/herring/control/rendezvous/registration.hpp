@@ -1,4 +1,4 @@
-// herring: which ranks have joined, and why others may not. No I/O.
+// herring: the ranks that have joined, and why others may not. No I/O.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_CONTROL_RENDEZVOUS_REGISTRATION_HPP
 #define HERRING_CONTROL_RENDEZVOUS_REGISTRATION_HPP
@@ -37,13 +37,12 @@ class registration {
 
     fixed_array<hello> const& hellos() const noexcept { return hellos_; }
 
-    static bool speaks(head const& h) noexcept { return h.version == protocol_version; }
     HERRING_SETUP static refusal other_version(head const& h) {
         return {errc::mismatch, text({"it speaks version ", h.version, " of the protocol, rank 0 version ",
                                       protocol_version, "; build every rank from one version of Herring"})};
     }
 
-    /// It has not proved that it has the secret. `it_has`, `own_has`: whether each says that it has one.
+    /// The refusal of a rank without a proof. `it_has`, `own_has`: each says that it has a secret.
     HERRING_SETUP static refusal other_secret(bool it_has, bool own_has) {
         return {errc::mismatch, text({!it_has    ? "rank 0 has a secret, it has none"
                                       : !own_has ? "it has a secret, rank 0 has none"
@@ -51,7 +50,7 @@ class registration {
                                       "; set HERRING_SECRET or HERRING_SECRET_FILE alike on every rank"})};
     }
 
-    /// One of both seals control connections.
+    /// The refusal where only one of both seals control connections.
     HERRING_SETUP static refusal other_protection(bool it_seals) {
         return {errc::mismatch,
                 text({it_seals ? "its control connection is to be sealed, rank 0's are authenticated only"
@@ -59,7 +58,8 @@ class registration {
                       "; give join_options::control or HERRING_CONTROL alike on every rank"})};
     }
 
-    /// Whether the rank of `said`, which has proved itself, may not join, and why. `complete`: all ranks have joined.
+    /// True if the rank of `said`, which has proved itself, may not join, for the reason `why`. `complete`:
+    /// all ranks have joined.
     HERRING_SETUP bool refuses(hello const& said, fixed_array<connection*> const& places, bool complete,
                                refusal& why) const {
         auto const refused = [&](errc code, std::initializer_list<text_part> words, bool again = false) {
@@ -104,10 +104,10 @@ class registration {
 
     void admit(hello const& said) { hellos_[said.rank] = said; }
 
-    /// A connection ended that was not a rank's.
+    /// Counts an ended connection that was no rank's.
     void count_unidentified() noexcept { ++unidentified_; }
 
-    /// The failure to send to a refused rank; also kept for the error in which joining may end.
+    /// Returns the failure to send to a refused rank; it is kept for the error in which joining may end.
     HERRING_SETUP failure count_refusal(std::uint32_t rank, std::string const& from, refusal const& why) {
         ++refusals_;
         last_refusal_ = text({"rank ", rank, " (", from, ") was refused: ", why.text});
@@ -122,10 +122,10 @@ class registration {
         return ranks;
     }
 
-    /// The deadline has passed. `trouble`: what else may be the reason.
+    /// Returns the failure of a passed deadline. `trouble`: another possible reason.
     HERRING_SETUP failure timed_out(std::vector<int> const& missing, std::string const& where,
                                     std::chrono::milliseconds timeout, std::string const& trouble) const {
-        std::string words; // first what was refused: the likely reason
+        std::string words; // begins with refusals: the likely reason
         if (refusals_ > 0) append(words, {last_refusal_, "; "});
         if (refusals_ > 1) append(words, {"refused in all: ", refusals_, "; "});
         append(words, {not_joined(rank_list(missing), where, timeout)});
@@ -141,7 +141,7 @@ class registration {
     }
 
   private:
-    fixed_array<hello> hellos_; // of a rank
+    fixed_array<hello> hellos_; // by rank
     long long unidentified_ = 0;
     long long refusals_ = 0;
     std::string last_refusal_;

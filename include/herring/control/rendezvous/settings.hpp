@@ -1,4 +1,4 @@
-// herring: what joining needs to know before it can begin.
+// herring: the settings with which a rank joins.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_CONTROL_RENDEZVOUS_SETTINGS_HPP
 #define HERRING_CONTROL_RENDEZVOUS_SETTINGS_HPP
@@ -20,7 +20,7 @@
 
 namespace HERRING_NAMESPACE::detail::rendezvous {
 
-/// Which rank of which world, and where its rank 0 is.
+/// The rank, its world, and the address of its rank 0.
 struct settings {
     int rank = 0;
     int size = 2;
@@ -30,13 +30,13 @@ struct settings {
     std::string node{}, boot{};
     herring::role role = herring::role::worker;
     int rate = 0;                         // of this rank's network, in Mbit/s; 0: not declared
-    std::optional<secrets> secret{};      // none: nobody has to prove anything
+    std::optional<secrets> secret{};      // none: no rank has to prove anything
     seal_provider const* seals = nullptr; // control connections, where there is a secret
     time_point deadline{};
     std::chrono::milliseconds timeout{60'000}; // before `deadline`, for the error
     failure_handler on_failure{};
     world_times asked{};             // given by this rank
-    world_times times = resolve({}); // of `asked`, then of rank 0
+    world_times times = resolve({}); // from `asked`, then of rank 0
 };
 
 } // namespace HERRING_NAMESPACE::detail::rendezvous

@@ -19,13 +19,13 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// Where the watch of one rank sleeps, and where it finds the failure.
+/// The word on which the watch of one rank sleeps, and the board where it finds the failure.
 struct failure_news {
     std::atomic<std::uint32_t>&
         changes; ///< 0: the rank has no watch; else odd, and different after each change
     std::atomic<std::uint32_t> const& first; ///< 1 + index in `failures` of the first one; 0: none
     failure const* failures;
-    bool processes; ///< or threads of one process
+    bool processes; ///< false: threads of one process
 
     bool wanted() const noexcept { return changes.load(std::memory_order_seq_cst) != 0; }
     /// Wakes the watch.

@@ -1,4 +1,5 @@
-// herring: the memory that all ranks of a launch map: a slot, a failure, two areas and a report for each rank.
+// herring: the memory that all ranks of a launch map: for each rank a slot, a failure, two areas and a
+// report.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_CONTROL_SHARED_REGION_LAYOUT_HPP
 #define HERRING_CONTROL_SHARED_REGION_LAYOUT_HPP
@@ -6,20 +7,55 @@
 #include "herring/base/bytes.hpp"
 #include "herring/base/config.hpp"
 #include "herring/base/error.hpp"
+#include "herring/control/failure/deadlock.hpp"
 #include "herring/control/failure/wait_graph.hpp"
-#include "herring/control/shared/shown_report.hpp"
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <new>
 
 namespace HERRING_NAMESPACE::detail {
 
-/// Where the parts of one mapping lie, which every rank sees at the same address. Holds no pointers.
+/// One rank's last report, under a sequence lock: a writer never waits, and a reader that meets a writer gets
+/// no report.
 ///
-/// Shape:   the object that derives from it (`head_bytes`), a slot and a failure for each rank and one for the launcher,
-///          two areas of `area_bytes` and a report for each rank.
+/// Shape:    memory that is zero at first holds no report.
+/// Threads:  `show` from one thread at a time, `read` from any, also in other processes.
+class alignas(64) shown_report {
+  public:
+    void show(blocked_report const& mine) noexcept {
+        std::uint64_t words[count];
+        std::memcpy(words, &mine, sizeof mine);
+        std::uint64_t const version = version_.load(std::memory_order_relaxed) | 1;
+        version_.store(version, std::memory_order_seq_cst); // odd: it is being written
+        for (std::size_t i = 0; i < count; ++i) words_[i].store(words[i], std::memory_order_seq_cst);
+        version_.store(version + 1, std::memory_order_seq_cst);
+    }
+
+    /// Reads the report; leaves `report` as it is while one is being written.
+    void read(blocked_report& report) const noexcept {
+        std::uint64_t words[count];
+        std::uint64_t const version = version_.load(std::memory_order_seq_cst);
+        for (std::size_t i = 0; i < count; ++i) words[i] = words_[i].load(std::memory_order_seq_cst);
+        if (version % 2 != 0 || version_.load(std::memory_order_seq_cst) != version) return;
+        std::memcpy(static_cast<void*>(&report), words, sizeof report);
+        if (!report.sound()) report = {};
+    }
+
+  private:
+    static constexpr std::size_t count = sizeof(blocked_report) / 8;
+    static_assert(sizeof(blocked_report) % 8 == 0);
+
+    std::atomic<std::uint64_t> version_;
+    std::atomic<std::uint64_t> words_[count];
+};
+
+/// The places of the parts of one mapping, which every rank sees at the same address. Holds no pointers.
+///
+/// Shape:   the object that derives from it (`head_bytes`), a slot and a failure for each rank and one for
+///          the launcher, two areas of `area_bytes` and a report for each rank.
 class region_layout {
   public:
     static constexpr std::size_t area_bytes = 4096;
@@ -28,7 +64,7 @@ class region_layout {
     region_layout& operator=(region_layout const&) = delete;
 
     int ranks() const noexcept { return ranks_; }
-    /// Entry `rank`, or `ranks()` of the launcher.
+    /// The failures: entry `rank`, or `ranks()` of the launcher.
     failure const* failures() const noexcept {
         return reinterpret_cast<failure const*>(base() + failures_at());
     }
@@ -41,7 +77,7 @@ class region_layout {
         std::size_t bytes = 0;
     };
 
-    /// What a rank shows to the others.
+    /// The part that a rank shows to the others.
     struct alignas(64) slot {
         std::atomic<std::uint64_t> arrived{0}; // number of the last collective that this rank entered
         std::atomic<std::uint32_t> left{0};
@@ -60,7 +96,7 @@ class region_layout {
         }
     }
 
-    /// Of a whole mapping.
+    /// The bytes of a whole mapping.
     static std::size_t bytes_for(int ranks, std::size_t head_bytes) noexcept {
         return aligned(aligned(head_bytes) + (sizeof(slot) + sizeof(failure)) * (index(ranks) + 1)) +
                (2 * area_bytes + sizeof(shown_report)) * index(ranks);
@@ -72,7 +108,7 @@ class region_layout {
     failure& failure_of(int rank) noexcept {
         return *(reinterpret_cast<failure*>(base() + failures_at()) + rank);
     }
-    /// Where `rank` puts its part of an all_gather. `half`: lowest bit of the collective's number.
+    /// The area where `rank` puts its part of an all_gather. `half`: lowest bit of the collective's number.
     std::byte* area(int rank, std::size_t half) noexcept {
         return base() + areas_at() + area_bytes * (2 * index(rank) + half);
     }

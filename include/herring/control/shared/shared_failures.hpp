@@ -1,4 +1,4 @@
-// herring: the failure detector of launched ranks: failures, wait reports and deadlocks in memory that all of them map.
+// herring: the failure detector of launched ranks, in memory that all map: failures, wait reports, deadlocks.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_CONTROL_SHARED_SHARED_FAILURES_HPP
 #define HERRING_CONTROL_SHARED_SHARED_FAILURES_HPP
@@ -24,20 +24,21 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// Failures of launched ranks. Every rank reads what the others show, and finds root causes and deadlocks by itself.
+/// Failures of launched ranks. Every rank reads the state that the others show, and finds root causes and
+/// deadlocks by itself.
 ///
 /// Threads:  any, of any rank.
 class shared_failures : public region_layout {
   public:
     failure_detector_options const& times() const noexcept { return times_; }
 
-    /// What the backend of `rank` shows.
+    /// The board of the backend of `rank`.
     control_board board(int rank) noexcept {
         return {&first_failure_, failures(), &probe_, &slot_of(rank).waits};
     }
 
-    /// `by`: a rank, or `ranks()` for the launcher. Each has an entry of its own, so that a rank killed while it writes
-    /// leaves the others free to announce.
+    /// Announces a failure. `by`: a rank, or `ranks()` for the launcher. Each has an entry of its own, so
+    /// that a rank killed while it writes leaves the others free to announce.
     void fail(int by, failure const& why) noexcept {
         if (slot_of(by).announced.exchange(1, std::memory_order_acq_rel) != 0) return;
         std::memcpy(static_cast<void*>(&failure_of(by)), &why, sizeof why);
@@ -52,25 +53,25 @@ class shared_failures : public region_layout {
         return {slot_of(rank).news, first_failure_, failures(), processes_};
     }
 
-    /// `rank` takes no further part. The ranks that wait for it are woken.
+    /// Notes that `rank` takes no further part, and wakes the ranks that wait for it.
     void leave(int rank) noexcept {
         slot_of(rank).left.store(1, std::memory_order_release);
         left_.fetch_add(1, std::memory_order_seq_cst);
         wake_sleepers();
     }
 
-    /// The launcher has seen that the process of `rank` is stopped, or goes on.
+    /// Notes that the launcher has seen the process of `rank` stopped, or going on.
     void stopped(int rank, bool is) noexcept {
         slot_of(rank).stopped.store(is ? 1 : 0, std::memory_order_release);
     }
 
-    /// One look at the replies to the suspicion's probe, which starts now if it has none yet. Announces the root cause as
-    /// soon as the replies show it.
+    /// Looks once at the replies to the suspicion's probe, which starts now if there is none yet. Announces
+    /// the root cause as soon as the replies show it.
     void report_suspicion(int by, suspicion_report& of) noexcept {
         look_for_root_cause(by, of, std::span<int const>(&of.why.peer, 1));
     }
 
-    /// Shows that `rank` can only wait, and looks whether that and the reports of others are a deadlock.
+    /// Shows that `rank` can only wait, and looks whether all reports together are a deadlock.
     HERRING_SETUP void report_blocked(int rank, blocked_report const& mine) noexcept {
         report_of(rank).show(mine);
         try {
@@ -79,7 +80,7 @@ class shared_failures : public region_layout {
             deadlock const found = find_deadlock({all.data(), all.size()}, !processes_);
             if (found.rank >= 0) fail(rank, describe(found));
         } catch (std::bad_alloc const&) {
-            // The deadline will end it.
+            // The deadline will end the wait.
         }
     }
 
@@ -97,7 +98,8 @@ class shared_failures : public region_layout {
         if (has_failed()) return;
         if (of.probe == 0) of.probe = probe_.fetch_add(1, std::memory_order_seq_cst) + 1;
         if (of.certain || of.why.peer < 0 || of.why.peer >= ranks_) {
-            // The launcher, which looks twice a heartbeat, may be about to say how a process ended. Threads have no launcher.
+            // The launcher, which looks twice a heartbeat, may be about to tell how a process ended. Threads
+            // have no launcher.
             if (!processes_ || of.waited >= times_.heartbeat) fail(by, of.why);
             return;
         }
@@ -127,7 +129,7 @@ class shared_failures : public region_layout {
         futex_wake(wakes_, processes_);
     }
 
-    bool const processes_; // or threads of one
+    bool const processes_; // false: threads of one
 
   private:
     failure_detector_options const times_;

@@ -1,4 +1,4 @@
-// herring: the collectives of launched ranks, over memory that all of them map: forked processes, or threads of one.
+// herring: the collectives of launched ranks, over memory that all map: forked processes, or threads of one.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_CONTROL_SHARED_SHARED_REGION_HPP
 #define HERRING_CONTROL_SHARED_SHARED_REGION_HPP
@@ -7,8 +7,6 @@
 #include "herring/base/error.hpp"
 #include "herring/base/fixed_array.hpp"
 #include "herring/control/control.hpp"
-#include "herring/control/failure/departure.hpp"
-#include "herring/control/failure/stall_detector.hpp"
 #include "herring/control/failure/wait_graph.hpp"
 #include "herring/control/gather_result.hpp"
 #include "herring/control/shared/shared_failures.hpp"
@@ -16,6 +14,7 @@
 #include "herring/machine/futex.hpp"
 #include "herring/machine/identity.hpp"
 #include "herring/model/failure_detector_options.hpp"
+#include "herring/net/life_signs.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -37,12 +36,14 @@ namespace HERRING_NAMESPACE::detail {
 
 /// One mapping that every rank sees at the same address, and the collectives on it.
 ///
-/// Collectives are numbered. A rank is at most one number ahead of any other, so that contributions alternate between two
-/// halves, and one barrier a round is enough.
-/// Cost:   barrier: one fetch_add a rank and one cache line read by all; all_gather of B bytes: ⌈B/area_bytes⌉ barriers.
+/// Collectives are numbered. A rank is at most one number ahead of any other, so that contributions alternate
+/// between two halves, and one barrier a round is enough.
+/// Cost:   barrier: one fetch_add a rank and one cache line read by all; all_gather of B bytes:
+///         ⌈B/area_bytes⌉ barriers.
 class shared_region : public shared_failures {
   public:
-    /// Not on the heap: forked ranks must see it. Threads use the same, with private futexes.
+    /// Returns a region outside the heap: forked ranks must see it. Threads use the same, with private
+    /// futexes.
     static shared_region* make(int ranks, bool processes, failure_detector_options const& times) {
         std::size_t const bytes = bytes_for(ranks, sizeof(shared_region));
         void* const at = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -53,7 +54,7 @@ class shared_region : public shared_failures {
         return ::new (at) shared_region(ranks, processes, times);
     }
 
-    /// One holder less; the last one of this process unmaps.
+    /// Gives one hold back; the last holder of this process unmaps.
     void release() noexcept {
         if (processes_ || holders_.fetch_sub(1, std::memory_order_acq_rel) == 1)
             ::munmap(this, bytes_for(ranks_, sizeof(shared_region)));
@@ -64,7 +65,7 @@ class shared_region : public shared_failures {
 
     std::uint64_t job() const noexcept { return job_; }
 
-    /// What one rank remembers between its collectives.
+    /// The state of one rank between its collectives.
     struct collective_cursor {
         int rank = 0;
         world_state* state = nullptr;
@@ -208,7 +209,7 @@ class shared_region : public shared_failures {
         throw_failure(at, why.operation);
     }
 
-    /// Where a rank has left that this collective waits for.
+    /// Throws where a rank that this collective waits for has left.
     void throw_departure(collective_cursor const& at, std::string_view operation) {
         for (int r = 0; r < ranks_; ++r)
             if (has_left(r) && !has_arrived(at, r))

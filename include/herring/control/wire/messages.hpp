@@ -4,17 +4,18 @@
 #define HERRING_CONTROL_WIRE_MESSAGES_HPP
 
 #include "herring/base/byte_buffer.hpp"
+#include "herring/base/codec.hpp"
 #include "herring/base/config.hpp"
 #include "herring/base/error.hpp"
 #include "herring/base/fixed_array.hpp"
 #include "herring/control/failure/deadlock.hpp"
 #include "herring/control/failure/wait_graph.hpp"
-#include "herring/control/wire/codec.hpp"
-#include "herring/control/wire/limits.hpp"
+#include "herring/control/wire/message_kind.hpp"
 #include "herring/control/world_times.hpp"
 #include "herring/crypto/secret_key.hpp"
 #include "herring/machine/time.hpp"
 #include "herring/model/topology.hpp"
+#include "herring/net/handshake.hpp"
 
 #include <algorithm>
 #include <array>
@@ -29,18 +30,23 @@
 
 namespace HERRING_NAMESPACE::detail::wire {
 
-inline constexpr std::size_t salt_bytes = 16, nonce_bytes = 32, proof_bytes = 32;
-using salt = std::array<std::byte, salt_bytes>;
-using nonce = std::array<std::byte, nonce_bytes>;
-using proof = std::array<std::byte, proof_bytes>; // zero where there is no secret
+/// The names by which ranks and rank 0 prove themselves.
+inline constexpr handshake_names rank_names{"herring control 5", "rank", "rank 0"};
 
-/// In the body of `deadline_passed`: how long a rank has waited.
+/// The sequence number of a refusal, as its proof covers it.
+HERRING_SETUP inline byte_buffer refusal_front(std::uint64_t sequence) {
+    byte_buffer out;
+    append<std::uint64_t>(out, sequence);
+    return out;
+}
+
+/// Writes the body of `deadline_passed`: how long a rank has waited.
 HERRING_SETUP inline byte_buffer write_wait(std::chrono::milliseconds waited) {
     byte_buffer out;
     append<std::uint64_t>(out, static_cast<std::uint64_t>(waited.count()));
     return out;
 }
-/// False: nobody has waited for so long.
+/// Reads that body. False: no rank has waited for so long.
 HERRING_SETUP inline bool read_wait(std::span<std::byte const> from,
                                     std::chrono::milliseconds& waited) noexcept {
     reader in{from};
@@ -51,7 +57,7 @@ HERRING_SETUP inline bool read_wait(std::span<std::byte const> from,
     return true;
 }
 
-/// Whom rank 0 waits for, in the body of `still_waiting_for`.
+/// The ranks that rank 0 waits for, in the body of `still_waiting_for`.
 struct waiting_for {
     int rank = 0; ///< the first of them
     std::string who{};
@@ -62,7 +68,7 @@ struct waiting_for {
         append(out, who);
         return out;
     }
-    /// False: no rank 0 of a world of `ranks` says that.
+    /// False: no rank 0 of a world of `ranks` sends that.
     HERRING_SETUP bool read(std::span<std::byte const> from, std::size_t ranks) {
         reader in{from};
         auto const first = in.number<std::uint32_t>();
@@ -74,10 +80,10 @@ struct waiting_for {
     }
 };
 
-/// What a rank tells rank 0 with a heartbeat of the others: nothing, or bits.
+/// The part of a heartbeat to rank 0 about other ranks: nothing, or bits.
 struct signs_of_life {
     int cut_off = -1; ///< a rank through whose data connection nothing comes, though it was asked; −1: none
-    byte_buffer bits{}; ///< rank r: bit r mod 8 of byte r / 8: data of it has come; empty: of nobody
+    byte_buffer bits{}; ///< rank r: bit r mod 8 of byte r / 8: data of it has come; empty: of no rank
 
     HERRING_SETUP void add(int rank, std::size_t ranks) {
         auto const r = static_cast<std::size_t>(rank);
@@ -95,7 +101,7 @@ struct signs_of_life {
         out.append(bits);
         return out;
     }
-    /// False: no rank of a world of `ranks` says that.
+    /// False: no rank of a world of `ranks` sends that.
     HERRING_SETUP bool read(std::span<std::byte const> from, std::size_t ranks) {
         *this = {};
         if (from.empty()) return true;
@@ -110,7 +116,7 @@ struct signs_of_life {
     }
 };
 
-/// A role and a rate, as ranks declare them. False: no rank declares that.
+/// Reads a role and a rate, as ranks declare them. False: no rank declares that.
 HERRING_SETUP inline bool read_role(reader& in, role& what, int& rate) noexcept {
     auto const number = in.number<std::uint32_t>();
     auto const kind = in.number<std::uint8_t>();
@@ -126,14 +132,14 @@ HERRING_SETUP inline void append_role(byte_buffer& out, role what, int rate) {
     append<std::uint8_t>(out, static_cast<std::uint8_t>(what));
 }
 
-/// What rank 0 tells all ranks once everyone is here.
+/// Rank 0's message to all ranks once every rank is here.
 struct welcome {
     std::uint64_t job = 0;
     world_times times{};
     std::vector<int> nodes{},
-        machines{}; // of a rank: numbers below that of ranks, in order of the first rank that has one
-    std::vector<int> rates{};  // of a rank, in Mbit/s; 0: not declared
-    fixed_array<role> roles{}; // of a rank; a server's node has no other rank
+        machines{};           // by rank: numbers below that of ranks, in order of the first rank that has one
+    std::vector<int> rates{}; // by rank, in Mbit/s; 0: not declared
+    fixed_array<role> roles{}; // by rank; a server's node has no other rank
 
     HERRING_SETUP byte_buffer write() const {
         byte_buffer out;
@@ -147,7 +153,7 @@ struct welcome {
         }
         return out;
     }
-    /// nullptr, or what is wrong with it. `ranks`: of the receiver's world.
+    /// Returns nullptr, or the reason why it cannot be read. `ranks`: of the receiver's world.
     HERRING_SETUP char const* read(std::span<std::byte const> from, std::size_t ranks) {
         if (from.size() != welcome_bytes(ranks)) return "a welcome to a world of another size";
         reader in{from};
@@ -183,48 +189,15 @@ struct welcome {
     }
 };
 
-/// Whether an end has a secret, and whether it seals: bits 0 and 1. Nobody seals without a secret.
-constexpr std::uint8_t write_flags(bool has_secret, bool seals) noexcept {
-    return static_cast<std::uint8_t>((has_secret ? 1 : 0) | (seals ? 2 : 0));
-}
-constexpr bool read_flags(std::uint8_t flags, bool& has_secret, bool& seals) noexcept {
-    has_secret = (flags & 1) != 0;
-    seals = (flags & 2) != 0;
-    return flags == 0 || flags == 1 || flags == 3;
-}
-
-/// Rank 0's reply to a knock.
-struct challenge {
-    wire::salt salt{};   // of this world
-    wire::nonce nonce{}; // of this connection
-    bool has_secret = false;
-    bool seals = false; // `nonce` is a public key then, and there is a secret
-
-    HERRING_SETUP byte_buffer write() const {
-        byte_buffer out;
-        out.append(salt);
-        out.append(nonce);
-        append<std::uint8_t>(out, write_flags(has_secret, seals));
-        return out;
-    }
-    HERRING_SETUP bool read(std::span<std::byte const> from) noexcept {
-        reader in{from};
-        in.bytes(salt);
-        in.bytes(nonce);
-        bool const sound = read_flags(in.number<std::uint8_t>(), has_secret, seals);
-        return in.done() && sound;
-    }
-};
-
 /// A rank's reply to the challenge. On the wire a proof follows it.
 struct hello {
     wire::nonce nonce{}; // of this connection
     bool has_secret = false;
-    bool seals = false; // as above
+    bool seals = false; // `nonce` is a public key then
     std::uint32_t size = 0;
     std::uint32_t rank = 0;
     std::uint64_t incarnation = 0;
-    std::uint64_t times[world_times::count]{}; // milliseconds; 0: as rank 0 has it
+    std::uint64_t times[world_times::count]{}; // milliseconds; 0: the time of rank 0
     herring::role role = herring::role::worker;
     int rate = 0; // of its network, in Mbit/s; 0: not declared
     std::string node{};
@@ -268,7 +241,7 @@ struct hello {
     }
 };
 
-/// Rank 0's reply to a hello that it takes.
+/// Rank 0's reply to a hello that it accepts.
 struct admit {
     wire::proof proof{};
     std::array<std::byte, secret_key::size>
@@ -288,7 +261,8 @@ struct admit {
     }
 };
 
-/// A rank's reply to the challenge where it has been admitted before: who it is, and which world it means. On the wire a proof follows.
+/// A rank's reply to the challenge where it has been admitted before: its number, and its world. On the wire
+/// a proof follows.
 struct resume {
     wire::nonce nonce{}; // of this connection; a public key where control connections are sealed
     std::uint32_t rank = 0;
@@ -316,16 +290,6 @@ struct resume {
     }
 };
 
-/// The bytes before a proof at the end of a body, and that proof. False: there is no room for one.
-HERRING_SETUP inline bool split_proof(std::span<std::byte const> body, std::span<std::byte const>& before,
-                                      wire::proof& at_end) noexcept {
-    if (body.size() < proof_bytes) return false;
-    before = body.first(body.size() - proof_bytes);
-    reader in{body.last(proof_bytes)};
-    in.bytes(at_end);
-    return in.ok;
-}
-
 HERRING_SETUP inline byte_buffer write_failure(failure const& why) {
     std::string_view const operation(why.operation), text(why.text);
     byte_buffer out;
@@ -338,7 +302,8 @@ HERRING_SETUP inline byte_buffer write_failure(failure const& why) {
     return out;
 }
 
-/// False: it is no failure, or names ranks that a world of `ranks` does not have. Its texts can be shown.
+/// Reads a failure. False: the bytes are none, or name ranks that a world of `ranks` does not have. Its texts
+/// can be shown.
 HERRING_SETUP inline bool read_failure(std::span<std::byte const> from, std::size_t ranks,
                                        failure& why) noexcept {
     reader in{from};
@@ -378,7 +343,7 @@ HERRING_SETUP inline byte_buffer write_report(blocked_report const& mine) {
     for (std::size_t i = 0; i < mine.channels; ++i) add(mine.begun[i]);
     return out;
 }
-/// False: no rank sends that.
+/// Reads a report. False: no rank sends that.
 HERRING_SETUP inline bool read_report(std::span<std::byte const> from, blocked_report& report) noexcept {
     reader in{from};
     report = {};
@@ -396,7 +361,7 @@ HERRING_SETUP inline bool read_report(std::span<std::byte const> from, blocked_r
     return in.done();
 }
 
-/// False: no rank of a world of `ranks` sends that.
+/// Reads the reply to a probe. False: no rank of a world of `ranks` sends that.
 HERRING_SETUP inline bool read_answer(std::span<std::byte const> from, int ranks,
                                       wait_report& said) noexcept {
     reader in{from};

@@ -3,11 +3,11 @@
 #ifndef HERRING_TRANSPORT_CHAOS_SCHEDULE_HPP
 #define HERRING_TRANSPORT_CHAOS_SCHEDULE_HPP
 
+#include "herring/base/codec.hpp"
 #include "herring/base/config.hpp"
 #include "herring/base/error.hpp"
 #include "herring/base/fixed_array.hpp"
 #include "herring/control/gather_result.hpp"
-#include "herring/control/wire/codec.hpp"
 #include "herring/control/world.hpp"
 #include "herring/join/environment.hpp"
 #include "herring/machine/identity.hpp"

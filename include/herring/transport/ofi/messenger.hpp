@@ -3,9 +3,9 @@
 #ifndef HERRING_TRANSPORT_OFI_MESSENGER_HPP
 #define HERRING_TRANSPORT_OFI_MESSENGER_HPP
 
+#include "herring/base/codec.hpp"
 #include "herring/base/config.hpp"
 #include "herring/base/fixed_array.hpp"
-#include "herring/control/wire/codec.hpp"
 #include "herring/transport/ofi/channel.hpp"
 #include "herring/transport/ofi/endpoint.hpp"
 #include "herring/transport/ofi/escapable_calls.hpp"

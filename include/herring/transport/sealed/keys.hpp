@@ -4,12 +4,12 @@
 #define HERRING_TRANSPORT_SEALED_KEYS_HPP
 
 #include "herring/base/bytes.hpp"
+#include "herring/base/codec.hpp"
 #include "herring/base/config.hpp"
 #include "herring/base/error.hpp"
 #include "herring/base/fixed_array.hpp"
 #include "herring/control/gather_result.hpp"
 #include "herring/control/memory_check.hpp"
-#include "herring/control/wire/codec.hpp"
 #include "herring/control/world.hpp"
 #include "herring/crypto/random.hpp"
 #include "herring/crypto/secret_key.hpp"

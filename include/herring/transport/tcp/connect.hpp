@@ -11,8 +11,8 @@
 #include "herring/crypto/sha256.hpp"
 #include "herring/machine/address.hpp"
 #include "herring/machine/descriptor.hpp"
-#include "herring/machine/forks.hpp"
 #include "herring/machine/name_lookup.hpp"
+#include "herring/net/sockets.hpp"
 #include "herring/transport/tcp/frame.hpp"
 
 #include <algorithm>
@@ -26,24 +26,27 @@
 #include <string>
 #include <string_view>
 #include <sys/socket.h>
-#include <unistd.h>
 #include <utility>
 
 namespace HERRING_NAMESPACE::detail {
 
-/// Connects this rank with each of its peers, `lanes` times. The lower rank of a pair connects, the higher accepts.
+/// Connects this rank with each of its peers, `lanes` times. The lower rank of a pair connects, the higher
+/// accepts.
 ///
-/// An accepted connection has 5 s to say hello, a frame header with the world's job, its rank and its lane, and to prove it:
+/// An accepted connection has 5 s to say hello, a frame header with the world's job, its rank and its lane,
+/// and to prove it:
 ///
-///     lower → higher   hello
-///     higher → lower   nonce
-///     lower → higher   nonce, proof (an HMAC of the hello and both nonces, by a key of the pair: world::derive_key)
-///     higher → lower   hello, proof (of all that went before, by the same key)
+/// lower → higher hello
+///     higher → lower nonce
+///     lower → higher nonce, proof (an HMAC of the hello and both nonces, by a key of the pair:
+///     world::derive_key)
+///     higher → lower hello, proof (of all messages before, by the same key)
 ///
-/// What was recorded proves nothing to a new nonce, and an end's own proof nothing to itself. In a world without a secret
-/// the key is none. Anything else (a port scanner, another job, an unexpected rank, a lane twice, a wrong proof) is closed
-/// and counted; of too many unidentified connections the oldest that has not said hello is closed. A rank that gets no
-/// answer connects again, so others delay nobody for long.
+/// A recorded proof proves nothing to a new nonce, and an end's own proof nothing to itself. In a world
+/// without a secret the key is none. Anything else (a port scanner, another job, an unexpected rank, a lane
+/// twice, a wrong proof) is closed and counted; of too many unidentified connections the oldest that has not
+/// said hello is closed. A rank without an answer connects again, so other connections hold no rank up for
+/// long.
 ///
 /// Blocks: in the constructor, until all are connected, a rank failed, or `timeout`.
 /// Errors: `no_resources`, `unreachable`, `timeout` naming the peer.
@@ -82,11 +85,11 @@ class tcp_connector {
         }
     }
 
-    /// Connections that were not of this world.
+    /// The number of connections that were not of this world.
     std::uint64_t rejected() const noexcept { return rejected_; }
 
-    /// A lane of a peer: the connected, non-blocking descriptor, which the caller owns from then on, and the incarnation of
-    /// the peer that answered.
+    /// A lane of a peer: the connected, non-blocking descriptor, which the caller owns from then on, and the
+    /// incarnation of the peer that answered.
     struct connected {
         int descriptor = -1;
         std::uint32_t incarnation = 0;
@@ -107,17 +110,17 @@ class tcp_connector {
         endpoint there{};
         bool dials = false;
         bool ready = false;
-        bool greeted = false;          // the hello is sent, the answer is due
-        std::uint32_t incarnation = 0; // the peer's
+        bool greeted = false;          // the hello is sent, the reply is due
+        std::uint32_t incarnation = 0; // of the peer
         descriptor socket{};
-        time_point again{};   // next try, while there is no socket
+        time_point again{};   // time of the next try, while there is no socket
         int why = 0;          // errno of the last try
-        time_point refused{}; // since when every try was
+        time_point refused{}; // since then every try was refused
         frame_buffer hello{}; // of this rank
         nonce own{};          // of this try
         std::array<std::byte, nonce_bytes + frame_bytes + proof_bytes>
             read{};          // nonce, hello and proof of the peer
-        std::size_t got = 0; // bytes of it
+        std::size_t got = 0; // bytes of `read`
 
         bool proved() const noexcept { return got >= nonce_bytes; } // its nonce is here, and answered
     };
@@ -176,18 +179,17 @@ class tcp_connector {
 
     HERRING_SETUP void accept() {
         for (bool first = true;; first = false) {
-            descriptor next(
-                forks::own(::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC)));
+            endpoint from;
+            descriptor next = accept_next(listener_.get(), from);
             if (next.get() < 0) {
-                // The kernel looks for a descriptor before it looks for a connection: only the first was announced by poll.
-                if (!first) return;
-                if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
-                    out_of_descriptors();
+                // The kernel looks for a descriptor before it looks for a connection: poll has announced only
+                // the first.
+                if (first && out_of_sockets(errno)) out_of_descriptors();
                 return;
             }
             if (unidentified_count_ == most_pending) drop_oldest();
             unidentified_connection& s = unidentified_[unidentified_count_++];
-            s = unidentified_connection(); // one that was moved from here had said something
+            s = unidentified_connection(); // a moved-from entry had bytes
             s.socket = std::move(next);
             s.until = clock::now() + hello_time;
         }
@@ -207,7 +209,8 @@ class tcp_connector {
         unidentified_count_ = kept;
     }
 
-    // The oldest that has not said hello, or else the oldest. Its hello may have come by now: many ranks may connect at once.
+    // Closes the oldest connection that has not said hello, or else the oldest. Its hello may have come by
+    // now: many ranks may connect at once.
     HERRING_SETUP void drop_oldest() {
         unidentified_connection* oldest = &unidentified_[0];
         for (unidentified_connection& s : unidentified()) {
@@ -223,7 +226,7 @@ class tcp_connector {
         compact();
     }
 
-    // No descriptor is left: closes the oldest unidentified connection, or throws if there is none.
+    // Closes the oldest unidentified connection, as no descriptor is left, or throws if there is none.
     HERRING_SETUP void out_of_descriptors() {
         int const why = errno;
         if (unidentified_count_ > 0) return drop_oldest();
@@ -231,7 +234,7 @@ class tcp_connector {
                     {"no more sockets: ", std::strerror(why), "; raise the limit of open files (ulimit -n)"});
     }
 
-    // Reads at most what is due: a hello, then nonce and proof.
+    // Reads at most the bytes that are due: a hello, then nonce and proof.
     HERRING_SETUP void read_hello(unidentified_connection& from) {
         std::size_t const due = from.greeted() ? from.read.size() : frame_bytes;
         ssize_t const got = ::recv(from.socket.get(), from.read.data() + from.got, due - from.got, 0);
@@ -242,7 +245,7 @@ class tcp_connector {
             from.until = time_point{};
     }
 
-    /// The connection that is due, and that the hello is of; nullptr without.
+    /// Returns the attempt that is due and that the hello belongs to; nullptr without.
     HERRING_SETUP attempt* due(unidentified_connection const& from, frame& hello) {
         if (!decode(std::span(from.read).first<frame_bytes>(), hello) || hello.job != ranks_.job() ||
             hello.length != 0 || hello.epoch != 0)
@@ -282,7 +285,7 @@ class tcp_connector {
         return true;
     }
 
-    /// The proof of one end that it has the key of the pair, over all that both have said.
+    /// Returns the proof of one end that it has the key of the pair, over all messages of both.
     HERRING_SETUP sha256_digest prove(int peer, std::string_view role,
                                       std::span<std::byte const> nonce_of_acceptor,
                                       std::span<std::byte const> hello,
@@ -290,7 +293,7 @@ class tcp_connector {
                                       std::span<std::byte const> answer) const {
         secret_key key;
         ranks_.derive_key(key.bytes(), "herring tcp connection 1", peer, bytes_of(role));
-        // Of fixed lengths, but for the last: no two inputs meet.
+        // All parts but the last have fixed lengths: no two inputs meet.
         return hmac_sha256(key.bytes())
             .update(nonce_of_acceptor)
             .update(hello)
@@ -302,14 +305,10 @@ class tcp_connector {
     HERRING_SETUP void dial(attempt& l) {
         l.greeted = false;
         l.got = 0;
-        l.socket =
-            descriptor(forks::own(::socket(l.there.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)));
-        if (l.socket.get() < 0) {
-            retry(l, errno);
-            return out_of_descriptors();
-        }
-        if (::connect(l.socket.get(), l.there.get(), l.there.size) != 0 && errno != EINPROGRESS)
-            retry(l, errno);
+        if (detail::dial(l.socket, l.there)) return;
+        bool const without = l.socket.get() < 0;
+        retry(l, errno);
+        if (without) out_of_descriptors();
     }
 
     HERRING_SETUP frame_buffer own_hello(int lane) const {
@@ -322,17 +321,14 @@ class tcp_connector {
         return hello;
     }
 
-    // Fits an empty socket buffer.
+    // The bytes fit an empty socket buffer.
     HERRING_SETUP static bool send_whole(int socket, std::span<std::byte const> bytes) noexcept {
         return ::send(socket, bytes.data(), bytes.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(bytes.size());
     }
 
     // The connection is established, or has failed.
     HERRING_SETUP void send_first(attempt& l) {
-        int why = 0;
-        socklen_t size = sizeof why;
-        ::getsockopt(l.socket.get(), SOL_SOCKET, SO_ERROR, &why, &size);
-        if (why != 0) return retry(l, why);
+        if (int const why = connect_error(l.socket.get()); why != 0) return retry(l, why);
         l.hello = own_hello(l.lane);
         if (!send_whole(l.socket.get(), l.hello)) return retry(l, errno);
         l.greeted = true;
@@ -368,8 +364,9 @@ class tcp_connector {
         l.ready = true;
     }
 
-    // A full backlog or a lost packet needs another try. Every rank listens before it says where: if nobody does, and nobody has died
-    // in that time, the address is wrong. One that does not answer may be right, until the deadline.
+    // A full backlog or a lost packet needs another try. Every rank listens before it tells its address: if
+    // no process listens there, and no rank has died in that time, the address is wrong. An address without
+    // any answer may be right, until the deadline.
     HERRING_SETUP void retry(attempt& l, int why) {
         time_point const now = clock::now();
         l.socket = descriptor();
@@ -380,7 +377,7 @@ class tcp_connector {
         else if (l.refused == time_point{})
             l.refused = now;
         else if (now - l.refused >= ranks_.peer_timeout()) {
-            ranks_.check(); // who has died is named as such
+            ranks_.check(); // a dead rank is named as such
             throw_unreachable(l);
         }
     }

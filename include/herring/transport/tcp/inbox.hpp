@@ -5,7 +5,7 @@
 
 #include "herring/base/config.hpp"
 #include "herring/base/fixed_array.hpp"
-#include "herring/control/data_sockets.hpp"
+#include "herring/control/survival/data_sockets.hpp"
 #include "herring/machine/descriptor.hpp"
 #include "herring/model/roles.hpp"
 #include "herring/transport/envelope.hpp"

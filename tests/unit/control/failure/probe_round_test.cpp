@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "herring/control/failure/probe_round.hpp"
 
-#include "herring/control/failure/departure.hpp"
+#include "herring/control/failure/wait_graph.hpp"
 
 #include "doctest/doctest.h"
 

@@ -1,6 +1,6 @@
-// herring: tests of control/failure/stall_detector.hpp: a thread that slept too long knows it.
+// herring: tests of net/life_signs.hpp: a thread that slept too long knows it.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/control/failure/stall_detector.hpp"
+#include "herring/net/life_signs.hpp"
 
 #include "doctest/doctest.h"
 

@@ -1,6 +1,8 @@
-// herring: tests of control/rendezvous/rank_handshake.hpp: a rank's reply, and what proves rank 0 to it.
+// herring: tests of net/handshake.hpp: a rank's reply, and what proves rank 0 to it.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/control/rendezvous/rank_handshake.hpp"
+#include "herring/net/handshake.hpp"
+
+#include "herring/control/wire/messages.hpp"
 
 #include "doctest/doctest.h"
 #include "toy_seals.hpp"
@@ -10,7 +12,7 @@
 #include <span>
 
 using namespace herring::detail;
-using rendezvous::rank_handshake;
+using wire::dialer_handshake, wire::rank_names, wire::refusal_front;
 
 namespace {
 
@@ -36,9 +38,9 @@ struct heard {
     std::span<std::byte const> words{};
     wire::proof shown{};
     wire::hello said{};
-    heard(rank_handshake& rank, wire::challenge const& asked, std::uint32_t number,
+    heard(dialer_handshake& rank, wire::challenge const& asked, std::uint32_t number,
           seal_provider const* seals, secret_key const* by) {
-        REQUIRE(rank.reply(reply, asked.write(), asked, hello_of(number), seals, by));
+        REQUIRE(rank.reply(rank_names, reply, asked.write(), asked, hello_of(number), seals, by));
         REQUIRE(wire::split_proof(reply, words, shown));
         REQUIRE(said.read(words));
     }
@@ -50,22 +52,23 @@ TEST_CASE("rank_handshake: both prove to each other that they have the secret") 
     secret_key const key(random_nonce()), other(random_nonce());
     wire::challenge const asked = asks();
     byte_buffer const challenge = asked.write();
-    rank_handshake rank;
+    dialer_handshake rank;
     wire::admit told;
     CHECK_FALSE(rank.begun());
-    CHECK_FALSE(rank.proves(told)); // nothing was proved
+    CHECK_FALSE(rank.proves(told.proof, told.wrapped)); // nothing was proved
     heard const at_0(rank, asked, 2, nullptr, &key);
     CHECK(rank.begun());
     CHECK(at_0.said.rank == 2);
-    wire::handshake const rank_0(key, challenge, at_0.words), false_0(other, challenge, at_0.words);
-    CHECK(at_0.shown == rank_0.proof_of_rank());
-    told.proof = false_0.proof_of_rank_0(told.wrapped);
-    CHECK_FALSE(rank.proves(told));
-    told.proof = rank_0.proof_of_rank_0(told.wrapped);
-    CHECK(rank.proves(told));
+    wire::handshake const rank_0(rank_names, key, challenge, at_0.words),
+        false_0(rank_names, other, challenge, at_0.words);
+    CHECK(at_0.shown == rank_0.proof_of_dialer());
+    told.proof = false_0.proof_of_acceptor(told.wrapped);
+    CHECK_FALSE(rank.proves(told.proof, told.wrapped));
+    told.proof = rank_0.proof_of_acceptor(told.wrapped);
+    CHECK(rank.proves(told.proof, told.wrapped));
     told.wrapped[0] ^= std::byte{1};
-    CHECK_FALSE(rank.proves(told));
-    CHECK(rank.keys().proof_of_rank() == rank_0.proof_of_rank());
+    CHECK_FALSE(rank.proves(told.proof, told.wrapped));
+    CHECK(rank.keys().proof_of_dialer() == rank_0.proof_of_dialer());
     heard const again(rank, asked, 2, nullptr, &key);
     CHECK(again.said.nonce != at_0.said.nonce);
     rank.reset();
@@ -76,26 +79,26 @@ TEST_CASE("rank_handshake: a refusal is rank 0's if it proves so, with that numb
     secret_key const key(random_nonce());
     wire::challenge const asked = asks();
     byte_buffer const challenge = asked.write();
-    rank_handshake rank;
+    dialer_handshake rank;
     heard const at_0(rank, asked, 2, nullptr, &key);
-    wire::handshake const rank_0(key, challenge, at_0.words);
+    wire::handshake const rank_0(rank_names, key, challenge, at_0.words);
     byte_buffer const& words = challenge; // any
     byte_buffer body;
     body.append(words);
-    body.append(rank_0.proof_of_refusal(1, words));
+    body.append(rank_0.proof_of_refusal(refusal_front(1), words));
     std::span<std::byte const> read = body;
-    CHECK_FALSE(rank.proves_refusal(0, body, read));
-    CHECK_FALSE(rank.proves_refusal(1, words, read));
+    CHECK_FALSE(rank.proves_refusal(refusal_front(0), body, read));
+    CHECK_FALSE(rank.proves_refusal(refusal_front(1), words, read));
     CHECK(read.size() == body.size()); // as it was
-    REQUIRE(rank.proves_refusal(1, body, read));
+    REQUIRE(rank.proves_refusal(refusal_front(1), body, read));
     CHECK(read.size() == words.size());
     rank.reset();
-    CHECK_FALSE(rank.proves_refusal(1, body, read));
+    CHECK_FALSE(rank.proves_refusal(refusal_front(1), body, read));
 }
 
 TEST_CASE("rank_handshake: without a key nothing is proved") {
     wire::challenge const asked = asks();
-    rank_handshake rank;
+    dialer_handshake rank;
     heard const at_0(rank, asked, 1, nullptr, nullptr);
     CHECK(at_0.shown == wire::proof{});
     CHECK_FALSE(rank.begun());
@@ -107,15 +110,16 @@ TEST_CASE("rank_handshake: where both seal, what they share by an exchange goes 
     wire::challenge asked = asks(true);
     asked.nonce = rank_0s.shown();
     byte_buffer const challenge = asked.write();
-    rank_handshake rank;
+    dialer_handshake rank;
     heard const at_0(rank, asked, 1, &toy_seals::table(), &key);
     secret_key shared;
     REQUIRE(rank_0s.agree(at_0.said.nonce, shared));
-    CHECK(at_0.shown == wire::handshake(key, challenge, at_0.words, &shared).proof_of_rank());
-    CHECK(at_0.shown != wire::handshake(key, challenge, at_0.words).proof_of_rank());
+    CHECK(at_0.shown == wire::handshake(rank_names, key, challenge, at_0.words, &shared).proof_of_dialer());
+    CHECK(at_0.shown != wire::handshake(rank_names, key, challenge, at_0.words).proof_of_dialer());
     asked.nonce.fill(std::byte{0}); // a key with which everybody knows what is shared
-    rank_handshake refused;
+    dialer_handshake refused;
     byte_buffer none;
-    CHECK_FALSE(refused.reply(none, asked.write(), asked, hello_of(1), &toy_seals::table(), &key));
+    CHECK_FALSE(
+        refused.reply(rank_names, none, asked.write(), asked, hello_of(1), &toy_seals::table(), &key));
     CHECK_FALSE(refused.begun());
 }

@@ -1,6 +1,6 @@
-// herring: tests of control/rendezvous/redial_schedule.hpp: when a silent control connection is opened anew.
+// herring: tests of control/survival/redial_schedule.hpp: when a silent control connection is opened anew.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/control/rendezvous/redial_schedule.hpp"
+#include "herring/control/survival/redial_schedule.hpp"
 
 #include "doctest/doctest.h"
 

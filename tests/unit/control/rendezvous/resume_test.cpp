@@ -532,9 +532,9 @@ TEST_CASE("resume: a false rank 0 gets no rank to carry on with it, and the rank
         nobody.say(kind::challenge, 0, nobody.challenge);
         auto const said = nobody.await(kind::resume);
         wire::admit told;
-        wire::handshake const guess(of_secret, nobody.challenge,
+        wire::handshake const guess(wire::rank_names, of_secret, nobody.challenge,
                                     std::span(said.body).first(said.body.size() - wire::proof_bytes));
-        told.proof = guess.proof_of_rank_0(told.wrapped);
+        told.proof = guess.proof_of_acceptor(told.wrapped);
         nobody.say(kind::admit, 0, told.write());
         CHECK_FALSE(nobody.hear().has_value());
     }

@@ -248,7 +248,7 @@ TEST_CASE("secret_keys: a refusal to who has proved itself is proved, and final 
         std::span<std::byte const> words;
         detail::wire::proof shown{};
         REQUIRE(detail::wire::split_proof(reply.body, words, shown));
-        CHECK(shown == odd.seen->proof_of_refusal(0, words));
+        CHECK(shown == odd.seen->proof_of_refusal(detail::wire::refusal_front(0), words));
         odd.close();
         control_peer rank_1;
         rank_1.join(1, 2, rank_0.hub.at, &our_secret());
@@ -262,9 +262,10 @@ TEST_CASE("secret_keys: a refusal to who has proved itself is proved, and final 
         std::span<std::byte const> const words(hello.data(), hello.size() - detail::wire::proof_bytes);
         detail::wire::challenge asked;
         CHECK(asked.read(rank_0.challenge));
-        detail::wire::handshake const seen(our_secret().key(asked.salt), rank_0.challenge, words);
+        detail::wire::handshake const seen(detail::wire::rank_names, our_secret().key(asked.salt),
+                                           rank_0.challenge, words);
         auto body = detail::wire::write_failure(failure::make(errc::refused, 1, 0, "join", "not you"));
-        body.append(seen.proof_of_refusal(0, body));
+        body.append(seen.proof_of_refusal(detail::wire::refusal_front(0), body));
         rank_0.say(kind::refuse, 0, body);
         hub.close();
     });

@@ -1,6 +1,6 @@
-// herring: tests of control/shared/shown_report.hpp: what is shown is read, whole or not at all.
+// herring: tests of control/shared/region_layout.hpp: what is shown is read, whole or not at all.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/control/shared/shown_report.hpp"
+#include "herring/control/shared/region_layout.hpp"
 
 #include "doctest/doctest.h"
 

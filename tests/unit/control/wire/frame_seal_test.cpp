@@ -1,7 +1,8 @@
-// herring: tests of control/wire/frame_seal.hpp: what is changed, left out, repeated or reordered does not open; no nonce comes twice.
+// herring: tests of net/frame.hpp: what is changed, left out, repeated or reordered does not open; no nonce comes twice.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/control/wire/frame_seal.hpp"
+#include "herring/net/frame.hpp"
 
+#include "herring/control/wire/message_kind.hpp"
 #include "herring/crypto/random.hpp"
 
 #include "doctest/doctest.h"
@@ -53,7 +54,7 @@ sealed_bytes bytes_for(std::size_t size, int seed = 1) {
 sealed_bytes sealed_by(frame_seal& end, std::uint64_t sequence, sealed_bytes const& body) {
     byte_buffer out;
     out.append(bytes_for(3)); // what waits to be sent stays as it is
-    CHECK(end.append(out, message_kind::contribute, 2, sequence, body));
+    CHECK(end.append(out, message_kind::contribute, 2, sequence, body, wire::protocol_version));
     CHECK(sealed_bytes(out.begin(), out.begin() + 3) == bytes_for(3));
     return sealed_bytes(out.begin() + 3, out.end());
 }

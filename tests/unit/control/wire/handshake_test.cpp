@@ -1,7 +1,8 @@
-// herring: tests of control/wire/handshake.hpp: what is proved, by whom, and that nothing recorded proves it again.
+// herring: tests of net/handshake.hpp: what is proved, by whom, and that nothing recorded proves it again.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/control/wire/handshake.hpp"
+#include "herring/net/handshake.hpp"
 
+#include "herring/control/wire/messages.hpp"
 #include "herring/crypto/random.hpp"
 
 #include "doctest/doctest.h"
@@ -44,14 +45,14 @@ constexpr std::byte one{1}, two{2};
 } // namespace
 
 TEST_CASE("handshake: both ends prove the same, and agree on the world's key and the keys of messages") {
-    handshake const rank(the_key(), challenge_of(one, one), hello_of(1, two));
-    handshake const rank_0(the_key(), challenge_of(one, one), hello_of(1, two));
-    CHECK(rank.proof_of_rank() == rank_0.proof_of_rank());
+    handshake const rank(wire::rank_names, the_key(), challenge_of(one, one), hello_of(1, two));
+    handshake const rank_0(wire::rank_names, the_key(), challenge_of(one, one), hello_of(1, two));
+    CHECK(rank.proof_of_dialer() == rank_0.proof_of_dialer());
     wire::nonce const world_key = random_nonce();
     wire::nonce wrapped = world_key;
     rank_0.wrap(wrapped);
     CHECK(wrapped != world_key);
-    CHECK(rank.proof_of_rank_0(wrapped) == rank_0.proof_of_rank_0(wrapped));
+    CHECK(rank.proof_of_acceptor(wrapped) == rank_0.proof_of_acceptor(wrapped));
     rank.wrap(wrapped);
     CHECK(wrapped == world_key);
     std::array<std::byte, 32> const head{}, body{one};
@@ -64,30 +65,31 @@ TEST_CASE("handshake: both ends prove the same, and agree on the world's key and
 
 TEST_CASE("handshake: another key, challenge, nonce, rank or role is another proof") {
     secret_key const other(random_nonce());
-    handshake const base(the_key(), challenge_of(one, one), hello_of(1, two));
-    std::vector<wire::proof> proofs{base.proof_of_rank(), base.proof_of_rank_0({}),
-                                    base.proof_of_refusal(0, {}), base.proof_of_refusal(1, {})};
-    auto const add = [&](handshake const& differs) { proofs.push_back(differs.proof_of_rank()); };
-    add(handshake(other, challenge_of(one, one), hello_of(1, two)));
-    add(handshake(the_key(), challenge_of(two, one), hello_of(1, two)));
-    add(handshake(the_key(), challenge_of(one, two), hello_of(1, two)));
-    add(handshake(the_key(), challenge_of(one, one), hello_of(2, two)));
-    add(handshake(the_key(), challenge_of(one, one), hello_of(1, one)));
+    handshake const base(wire::rank_names, the_key(), challenge_of(one, one), hello_of(1, two));
+    std::vector<wire::proof> proofs{base.proof_of_dialer(), base.proof_of_acceptor({}),
+                                    base.proof_of_refusal(wire::refusal_front(0), {}),
+                                    base.proof_of_refusal(wire::refusal_front(1), {})};
+    auto const add = [&](handshake const& differs) { proofs.push_back(differs.proof_of_dialer()); };
+    add(handshake(wire::rank_names, other, challenge_of(one, one), hello_of(1, two)));
+    add(handshake(wire::rank_names, the_key(), challenge_of(two, one), hello_of(1, two)));
+    add(handshake(wire::rank_names, the_key(), challenge_of(one, two), hello_of(1, two)));
+    add(handshake(wire::rank_names, the_key(), challenge_of(one, one), hello_of(2, two)));
+    add(handshake(wire::rank_names, the_key(), challenge_of(one, one), hello_of(1, one)));
     // The same bytes, cut at another place.
     byte_buffer all, longer, shorter;
     all.append(challenge_of(one, one));
     all.append(hello_of(1, two));
     longer.append(std::span<std::byte const>(all).first(challenge_of(one, one).size() + 1));
     shorter.append(std::span<std::byte const>(all).subspan(longer.size()));
-    add(handshake(the_key(), longer, shorter));
+    add(handshake(wire::rank_names, the_key(), longer, shorter));
     // What an exchange shares goes into all of them, and so into the world's key as it is wrapped.
     for (secret_key const* const shared : {&other, &the_key()})
-        add(handshake(the_key(), challenge_of(one, one), hello_of(1, two), shared));
+        add(handshake(wire::rank_names, the_key(), challenge_of(one, one), hello_of(1, two), shared));
     for (std::size_t i = 0; i < proofs.size(); ++i)
         for (std::size_t j = 0; j < i; ++j) CHECK(proofs[i] != proofs[j]);
     wire::nonce plain{}, mixed{};
     base.wrap(plain);
-    handshake(the_key(), challenge_of(one, one), hello_of(1, two), &other).wrap(mixed);
+    handshake(wire::rank_names, the_key(), challenge_of(one, one), hello_of(1, two), &other).wrap(mixed);
     CHECK(plain != mixed);
 }
 
@@ -95,11 +97,11 @@ TEST_CASE(
     "handshake: seals are of one direction and what the exchange shares, and their keys not those of tags") {
     secret_key const shared(random_nonce()), other(random_nonce());
     auto const seen = [&](secret_key const* by) {
-        return handshake(the_key(), challenge_of(one, one), hello_of(1, two), by);
+        return handshake(wire::rank_names, the_key(), challenge_of(one, one), hello_of(1, two), by);
     };
     auto const opens = [](wire::frame_seal from, wire::frame_seal at) {
         byte_buffer out;
-        REQUIRE(from.append(out, wire::message_kind::leave, 1, 0, {}));
+        REQUIRE(from.append(out, wire::message_kind::leave, 1, 0, {}, wire::protocol_version));
         return at.open_head(
             std::span<std::byte, wire::sealed_head_bytes>(out.data(), wire::sealed_head_bytes));
     };
@@ -112,20 +114,21 @@ TEST_CASE(
 }
 
 TEST_CASE("handshake: the key of resumptions is of one handshake, the same at both ends") {
-    handshake const rank(the_key(), challenge_of(one, one), hello_of(1, two));
-    handshake const rank_0(the_key(), challenge_of(one, one), hello_of(1, two));
+    handshake const rank(wire::rank_names, the_key(), challenge_of(one, one), hello_of(1, two));
+    handshake const rank_0(wire::rank_names, the_key(), challenge_of(one, one), hello_of(1, two));
     secret_key const same = rank.resumption_key();
     CHECK(equal_in_constant_time(same.bytes(), rank_0.resumption_key().bytes()));
-    handshake const others[] = {{the_key(), challenge_of(one, two), hello_of(1, two)},
-                                {the_key(), challenge_of(one, one), hello_of(2, two)},
-                                {secret_key(random_nonce()), challenge_of(one, one), hello_of(1, two)},
-                                {the_key(), challenge_of(one, one), hello_of(1, two), &same}};
+    handshake const others[] = {
+        {wire::rank_names, the_key(), challenge_of(one, two), hello_of(1, two)},
+        {wire::rank_names, the_key(), challenge_of(one, one), hello_of(2, two)},
+        {wire::rank_names, secret_key(random_nonce()), challenge_of(one, one), hello_of(1, two)},
+        {wire::rank_names, the_key(), challenge_of(one, one), hello_of(1, two), &same}};
     for (handshake const& other : others)
         CHECK_FALSE(equal_in_constant_time(same.bytes(), other.resumption_key().bytes()));
 }
 
 TEST_CASE("handshake: a tag is of one direction, one number, one head and one body") {
-    handshake const seen(the_key(), challenge_of(one, one), hello_of(1, two));
+    handshake const seen(wire::rank_names, the_key(), challenge_of(one, one), hello_of(1, two));
     std::array<std::byte, 32> const head{}, odd{one};
     sha256_digest const digest = sha256().update(odd).finish();
     auto const fresh = [&] { return std::pair(seen.keys(false), seen.keys(true)); };

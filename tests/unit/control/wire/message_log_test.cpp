@@ -1,6 +1,6 @@
-// herring: tests of control/wire/message_log.hpp: connections that are lost at any byte, against a list of what was sent.
+// herring: tests of control/survival/message_log.hpp: connections that are lost at any byte, against a list of what was sent.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/control/wire/message_log.hpp"
+#include "herring/control/survival/message_log.hpp"
 
 #include "doctest/doctest.h"
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "herring/control/wire/messages.hpp"
 
-#include "herring/control/wire/limits.hpp"
+#include "herring/control/wire/message_kind.hpp"
 
 #include "doctest/doctest.h"
 

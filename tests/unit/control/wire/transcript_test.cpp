@@ -1,6 +1,6 @@
-// herring: tests of control/wire/transcript.hpp: what a proof and a key depend on.
+// herring: tests of net/handshake.hpp: what a proof and a key depend on.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/control/wire/transcript.hpp"
+#include "herring/net/handshake.hpp"
 
 #include "herring/crypto/random.hpp"
 
