@@ -17,11 +17,11 @@
 #include "ensemble_harness.hpp"
 
 #include <herring/ensemble.hpp>
-#include <herring/quorum/at_least.hpp>
+#include <herring/ensemble/quorum.hpp>
 #include <herring/waiting/adaptive.hpp>
 #include <herring/waiting/block.hpp>
 #include <herring/waiting/spin.hpp>
-#include <herring/wire/top_k.hpp>
+#include <herring/wire/codecs.hpp>
 
 #include <chrono>
 #include <string>

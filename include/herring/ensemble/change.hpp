@@ -1,4 +1,4 @@
-// herring: what a frontend tells its program of a member: it joined, is slow, is lost, has returned, was refused.
+// herring: what a frontend tells its program of members: the changes, the call of the handler, and how often refusals are told.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_ENSEMBLE_CHANGE_HPP
 #define HERRING_ENSEMBLE_CHANGE_HPP
@@ -6,10 +6,16 @@
 #include "herring/base/config.hpp"
 #include "herring/base/shared_handler.hpp"
 #include "herring/ensemble/admission_refusal.hpp"
+#include "herring/machine/time.hpp"
 
+#include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
+#include <utility>
+
+#include <pthread.h>
 
 namespace HERRING_NAMESPACE {
 
@@ -68,5 +74,52 @@ using change_handler = shared_handler<change>;
 } // namespace detail::ensembles
 
 } // namespace HERRING_NAMESPACE
+
+namespace HERRING_NAMESPACE::detail::ensembles {
+
+/// Threads: `tell` by one thread; the rest by any.
+class change_teller {
+  public:
+    explicit change_teller(change_handler handler) noexcept : handler_(std::move(handler)) {}
+
+    /// Whether there is a handler.
+    explicit operator bool() const noexcept { return static_cast<bool>(handler_); }
+    /// Whether this thread is the one that calls it.
+    bool is_in_handler() const noexcept {
+        return handling_.load(std::memory_order_acquire) && ::pthread_equal(thread_, ::pthread_self());
+    }
+    HERRING_SETUP void tell(change const& what) {
+        thread_ = ::pthread_self();
+        handling_.store(true, std::memory_order_release);
+        handler_(what);
+        handling_.store(false, std::memory_order_release);
+    }
+
+  private:
+    change_handler handler_;
+    std::atomic<bool> handling_{false};
+    pthread_t thread_{};
+};
+
+/// `burst` notices at once, and then one each `gap`.
+///
+/// Threads: one at a time.
+class notice_rate {
+  public:
+    static constexpr std::chrono::seconds gap{1};
+
+    /// Whether one may be told now; then it counts as told.
+    bool take(int burst, time_point now) noexcept {
+        if (time_point const earliest = now - (burst - 1) * gap; next_ < earliest) next_ = earliest;
+        if (next_ > now) return false;
+        next_ += gap;
+        return true;
+    }
+
+  private:
+    time_point next_{};
+};
+
+} // namespace HERRING_NAMESPACE::detail::ensembles
 
 #endif // HERRING_ENSEMBLE_CHANGE_HPP

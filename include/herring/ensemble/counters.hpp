@@ -1,4 +1,4 @@
-// herring: what an ensemble's frontend counts, of itself and of each member.
+// herring: what an ensemble's frontend counts and times, of itself and of each member.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_ENSEMBLE_COUNTERS_HPP
 #define HERRING_ENSEMBLE_COUNTERS_HPP
@@ -7,6 +7,7 @@
 #include "herring/ensemble/admission_refusal.hpp"
 #include "herring/ensemble/outcome.hpp"
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 
@@ -71,6 +72,84 @@ struct frontend_counters {
     friend constexpr bool operator==(frontend_counters const&, frontend_counters const&) = default;
 };
 
+/// Percentiles of a window of times, in nanoseconds. −1: no time has been measured.
+struct time_percentiles {
+    std::int64_t p50_ns = -1, p95_ns = -1, p99_ns = -1;
+
+    friend constexpr bool operator==(time_percentiles const&, time_percentiles const&) = default;
+};
+
 } // namespace HERRING_NAMESPACE
+
+namespace HERRING_NAMESPACE::detail::ensembles {
+
+/// A histogram of the last 1,024 times; older ones are taken out again.
+///
+/// Units:   nanoseconds. Buckets are as wide as 1/32 of what they hold, so a percentile is at most 3.2 % too high,
+///          never too low. Times of 2^42 ns (73 minutes) and more count as that.
+/// Cost:    4.5 KB; `add` some 2 ns; a percentile adds up to 1,216 counters, at most some 0.5 µs.
+class time_window {
+  public:
+    static constexpr std::size_t capacity = 1024;
+
+    void add(std::int64_t ns) noexcept {
+        std::uint16_t const bucket = bucket_of(ns);
+        std::uint16_t& place = window_[added_ % capacity];
+        if (added_ >= capacity) --counts_[place];
+        place = bucket;
+        ++counts_[bucket];
+        ++added_;
+        sum_ns_ += ns > 0 ? static_cast<std::uint64_t>(ns) : 0;
+    }
+
+    std::size_t size() const noexcept {
+        return added_ < capacity ? static_cast<std::size_t>(added_) : capacity;
+    }
+    std::uint64_t added() const noexcept { return added_; }   ///< ever
+    std::uint64_t sum_ns() const noexcept { return sum_ns_; } ///< of all that were ever added
+
+    /// The ⌈percent · size / 100⌉-th smallest, rounded up to the end of its bucket; −1: empty.
+    std::int64_t percentile(unsigned percent) const noexcept {
+        std::size_t const in = size();
+        if (in == 0) return -1;
+        std::size_t const rank = (in * percent + 99) / 100;
+        std::size_t below = 0;
+        for (std::size_t b = 0; b < buckets; ++b) {
+            below += counts_[b];
+            if (below >= rank && below > 0) return end_of(b);
+        }
+        return end_of(buckets - 1);
+    }
+    time_percentiles percentiles() const noexcept { return {percentile(50), percentile(95), percentile(99)}; }
+
+    /// What a percentile shows of a time: the end of its bucket.
+    static constexpr std::int64_t rounded(std::int64_t ns) noexcept { return end_of(bucket_of(ns)); }
+
+  private:
+    static constexpr int octave_bits = 5, most_bits = 42;
+    static constexpr std::size_t octave = std::size_t{1} << octave_bits;
+    static constexpr std::size_t buckets = (most_bits - octave_bits + 1) * octave;
+
+    // 0 … 63 exactly, then 32 buckets for each power of two.
+    static constexpr std::uint16_t bucket_of(std::int64_t ns) noexcept {
+        constexpr std::uint64_t most = (std::uint64_t{1} << most_bits) - 1;
+        std::uint64_t time = ns > 0 ? static_cast<std::uint64_t>(ns) : 0;
+        if (time > most) time = most;
+        int const width = static_cast<int>(std::bit_width(time));
+        int const shift = width > octave_bits + 1 ? width - octave_bits - 1 : 0;
+        return static_cast<std::uint16_t>(static_cast<std::uint64_t>(shift) * octave + (time >> shift));
+    }
+    static constexpr std::int64_t end_of(std::size_t bucket) noexcept {
+        if (bucket < 2 * octave) return static_cast<std::int64_t>(bucket);
+        std::size_t const shift = bucket / octave - 1;
+        return static_cast<std::int64_t>(((bucket - shift * octave + 1) << shift) - 1);
+    }
+
+    std::uint64_t added_ = 0, sum_ns_ = 0;
+    std::uint16_t window_[capacity] = {}; // buckets of the last times, in a ring
+    std::uint16_t counts_[buckets] = {};
+};
+
+} // namespace HERRING_NAMESPACE::detail::ensembles
 
 #endif // HERRING_ENSEMBLE_COUNTERS_HPP

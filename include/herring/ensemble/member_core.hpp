@@ -6,7 +6,6 @@
 #include "herring/base/config.hpp"
 #include "herring/base/error.hpp"
 #include "herring/ensemble/control_options.hpp"
-#include "herring/ensemble/cores.hpp"
 #include "herring/ensemble/ids.hpp"
 #include "herring/ensemble/job.hpp"
 #include "herring/ensemble/member_inbox.hpp"

@@ -6,7 +6,6 @@
 #include "herring/base/config.hpp"
 #include "herring/base/text.hpp"
 #include "herring/ensemble/counters.hpp"
-#include "herring/ensemble/lateness.hpp"
 #include "herring/ensemble/outcome.hpp"
 
 #include <cstddef>

@@ -1,27 +1,18 @@
-// herring: the rules of an ensemble's frontend: whom a request asks, which rows count, when it is decided and how.
+// herring: the rules of an ensemble's frontend: which members a request asks, which rows count, when it is decided and how.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_ENSEMBLE_REQUEST_TABLE_HPP
 #define HERRING_ENSEMBLE_REQUEST_TABLE_HPP
 
 #include "herring/base/config.hpp"
 #include "herring/ensemble/counters.hpp"
-#include "herring/ensemble/credits.hpp"
-#include "herring/ensemble/due_queue.hpp"
-#include "herring/ensemble/early_places.hpp"
-#include "herring/ensemble/early_rows.hpp"
-#include "herring/ensemble/hedging.hpp"
 #include "herring/ensemble/ids.hpp"
-#include "herring/ensemble/lateness.hpp"
 #include "herring/ensemble/member_set.hpp"
 #include "herring/ensemble/outcome.hpp"
+#include "herring/ensemble/quorum.hpp"
 #include "herring/ensemble/request_answers.hpp"
-#include "herring/ensemble/request_decisions.hpp"
-#include "herring/ensemble/request_hedges.hpp"
-#include "herring/ensemble/request_members.hpp"
-#include "herring/ensemble/slots.hpp"
-#include "herring/ensemble/table_options.hpp"
-#include "herring/ensemble/table_roster.hpp"
-#include "herring/quorum/quorum.hpp"
+#include "herring/ensemble/request_roster.hpp"
+#include "herring/ensemble/request_rules.hpp"
+#include "herring/ensemble/request_slots.hpp"
 
 #include <algorithm>
 #include <cstddef>
@@ -31,6 +22,23 @@
 #include <vector>
 
 namespace HERRING_NAMESPACE::detail::ensembles {
+
+struct table_options {
+    std::size_t members = 0;  ///< at most member_set::capacity
+    std::size_t replicas = 1; ///< of each member
+    std::size_t in_flight = 64;
+    std::size_t credits = 0;   ///< requests that a peer may have unanswered; 0: in_flight
+    std::size_t k = 1;         ///< of a request that gives none
+    std::int64_t early_ns = 0; ///< rows that come before they are expected are kept for so long; 0: none is
+    quorum_tuning quorum{};
+    hedging_tuning hedging{};
+
+    constexpr table_options with_credits() const noexcept {
+        table_options made = *this;
+        if (made.credits == 0) made.credits = in_flight;
+        return made;
+    }
+};
 
 /// The state of all requests in flight, without socket, clock or lock: what has happened is told, with the time; what is to be
 /// done is asked.

@@ -9,11 +9,11 @@
 #include <type_traits>
 
 #include "herring/base/config.hpp"
-#include "herring/combine/combine.hpp"
+#include "herring/ensemble/combine.hpp"
 #include "herring/ensemble/dense_rows.hpp"
 #include "herring/ensemble/entry_rows.hpp"
 #include "herring/ensemble/outcome.hpp"
-#include "herring/outputs/of.hpp"
+#include "herring/ensemble/outputs.hpp"
 #include "herring/policy/check.hpp"
 #include "herring/wire/wire.hpp"
 

@@ -6,7 +6,6 @@
 #include "herring/base/config.hpp"
 #include "herring/base/fixed_array.hpp"
 #include "herring/ensemble/data_frames.hpp"
-#include "herring/ensemble/early_places.hpp"
 #include "herring/ensemble/frame_receiver.hpp"
 #include "herring/ensemble/frame_sender.hpp"
 #include "herring/ensemble/ids.hpp"

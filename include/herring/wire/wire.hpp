@@ -3,17 +3,27 @@
 #ifndef HERRING_WIRE_WIRE_HPP
 #define HERRING_WIRE_WIRE_HPP
 
-#include <concepts>
-#include <cstddef>
-#include <limits>
-#include <span>
-#include <type_traits>
-
 #include "herring/base/config.hpp"
 #include "herring/model/element.hpp"
 #include "herring/policy/policy.hpp"
 
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <type_traits>
+
 namespace HERRING_NAMESPACE {
+
+/// An element of a row. On the wire the value is a log-probability; in answers it is a probability, or a share of votes.
+struct entry {
+    std::uint32_t id = 0; ///< index in the row
+    float value = 0;
+
+    friend constexpr bool operator==(entry const&, entry const&) = default;
+};
+static_assert(sizeof(entry) == 8);
 
 /// What a codec promises, as `static constexpr wire_facts facts{...};`.
 struct wire_facts {

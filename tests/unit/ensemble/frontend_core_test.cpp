@@ -3,7 +3,7 @@
 #include "herring/ensemble/frontend_core.hpp"
 
 #include "herring/ensemble/frontend.hpp"
-#include "herring/ensemble/frontend_lanes.hpp"
+#include "herring/ensemble/frontend_state.hpp"
 #include "herring/waiting/adaptive.hpp"
 #include "herring/waiting/block.hpp"
 

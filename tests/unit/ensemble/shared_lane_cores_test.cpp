@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "herring/ensemble/frontend.hpp"
 #include "herring/ensemble/frontend_core.hpp"
-#include "herring/ensemble/frontend_lanes.hpp"
+#include "herring/ensemble/frontend_state.hpp"
 #include "herring/ensemble/member_core.hpp"
 #include "herring/ensemble/member_lane.hpp"
 #include "herring/waiting/adaptive.hpp"

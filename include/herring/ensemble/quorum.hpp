@@ -1,7 +1,7 @@
-// herring: the concept of quorum policies: how many members make an answer, and how long the others are waited for.
+// herring: how many members make an answer, and how long the others are waited for: the concept of quorum policies and its models.
 // SPDX-License-Identifier: Apache-2.0
-#ifndef HERRING_QUORUM_QUORUM_HPP
-#define HERRING_QUORUM_QUORUM_HPP
+#ifndef HERRING_ENSEMBLE_QUORUM_HPP
+#define HERRING_ENSEMBLE_QUORUM_HPP
 
 #include "herring/base/config.hpp"
 #include "herring/policy/policy.hpp"
@@ -58,6 +58,22 @@ HERRING_SETUP inline std::string to_string(quorum_tuning const& tuning) {
            " late_after_us=" + std::to_string(tuning.late_after_us);
 }
 
+/// Hedged requests: a member that has replicas and has not answered after a while is asked a second time, at another replica.
+struct hedging_tuning {
+    std::uint32_t percent = 5;    ///< of the requests sent, at most as many more; 0: none
+    std::uint32_t floor_us = 200; ///< no second request before that
+    std::uint32_t samples = 100;  ///< none before as many latencies of the member are known
+    std::uint32_t burst = 32;     ///< hedges that may be saved up in quiet times
+
+    friend constexpr bool operator==(hedging_tuning const&, hedging_tuning const&) = default;
+};
+
+/// "percent=5 floor_us=200 samples=100 burst=32".
+HERRING_SETUP inline std::string to_string(hedging_tuning const& tuning) {
+    return "percent=" + std::to_string(tuning.percent) + " floor_us=" + std::to_string(tuning.floor_us) +
+           " samples=" + std::to_string(tuning.samples) + " burst=" + std::to_string(tuning.burst);
+}
+
 template <class Policy>
 concept quorum_counts = requires(std::size_t roster) {
     { Policy::least(roster) }
@@ -106,4 +122,44 @@ template <class Policy> struct check<axes::quorum, Policy> {
 
 } // namespace HERRING_NAMESPACE
 
-#endif // HERRING_QUORUM_QUORUM_HPP
+namespace HERRING_NAMESPACE::quorum {
+
+/// `Least` members make an answer; those beyond them are waited for as long as `Tuning` says.
+///
+/// Shape:   `Least` rows or more at the deadline are an answer, fewer are none.
+/// Cost:    at most max(grace_percent of t_k, least_grace_us) after the last of these rows; nothing once all that are waited for are in.
+/// Example: `herring::quorum::at_least<3, herring::quorum_tuning{.grace_percent = 50}>`
+template <std::size_t Least, quorum_tuning Tuning = quorum_tuning{}> struct at_least {
+    using axis = axes::quorum;
+    static constexpr quorum_tuning tuning = Tuning;
+
+    static constexpr std::size_t least(std::size_t /*roster*/) noexcept { return Least; }
+};
+
+static_assert(quorum_policy<at_least<1>>);
+static_assert(std::is_empty_v<at_least<1>>);
+
+/// All members that were asked are waited for until the deadline, but for those on probation; `Least` or more are an answer then.
+///
+/// Shape:   `Least` rows or more at the deadline are an answer, fewer are none.
+/// Cost:    an answer takes as long as the slowest member, at most to the deadline; one that is stopped costs three deadlines,
+///          until it is on probation. One that was lost, declined or sent a bad row is not waited for, nor is one that had no credit
+///          when `Least` rows were there.
+/// `Tuning`: only its probation counts.
+/// Example: `herring::quorum::by_deadline<2>`
+template <std::size_t Least = 1, quorum_tuning Tuning = quorum_tuning{}> struct by_deadline {
+    using axis = axes::quorum;
+    static constexpr quorum_tuning tuning{.grace_percent = quorum_tuning::to_the_deadline,
+                                          .probation_after = Tuning.probation_after,
+                                          .probation_left_after = Tuning.probation_left_after,
+                                          .late_after_us = Tuning.late_after_us};
+
+    static constexpr std::size_t least(std::size_t /*roster*/) noexcept { return Least; }
+};
+
+static_assert(quorum_policy<by_deadline<>>);
+static_assert(std::is_empty_v<by_deadline<>>);
+
+} // namespace HERRING_NAMESPACE::quorum
+
+#endif // HERRING_ENSEMBLE_QUORUM_HPP
