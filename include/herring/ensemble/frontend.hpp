@@ -85,13 +85,13 @@ template <class Element, class Core> class basic_frontend {
     /// Example: `auto a = front.ask(input, 2ms); if (a) use(a.values(), a.contributors());`
     answer ask(std::span<std::byte const> input, std::chrono::nanoseconds within,
                ask_options const& how = {}) {
-        return answer_of(core_->ask(input, within, how));
+        return answer_of(core_->ask(input, within, how, {}));
     }
     /// Members have their input elsewhere, and contribute under this id: nothing is sent.
     ///
     /// Errors: `bad_argument`, also for an id that is in flight, 0, or above 2^63 − 1.
     answer expect(std::uint64_t id, std::chrono::nanoseconds within, ask_options const& how = {}) {
-        return answer_of(core_->expect(id, within, how));
+        return answer_of(core_->ask({}, within, how, {.expect = true, .id = id}));
     }
 
     /// For event loops: a request that `next_done` gives when it is decided.
@@ -104,13 +104,12 @@ template <class Element, class Core> class basic_frontend {
     /// As `ask`, and returns at once. `cookie` comes back with the answer.
     ticket submit(std::span<std::byte const> input, std::chrono::nanoseconds within, std::uint64_t cookie,
                   ask_options const& how = {}) {
-        auto const a = core_->submit(input, within, how, cookie);
-        return {a.refused, a.id};
+        return ticket_of(core_->ask(input, within, how, {.is_async = true, .cookie = cookie}));
     }
     ticket submit_expected(std::uint64_t id, std::chrono::nanoseconds within, std::uint64_t cookie,
                            ask_options const& how = {}) {
-        auto const a = core_->submit_expected(id, within, how, cookie);
-        return {a.refused, a.id};
+        return ticket_of(
+            core_->ask({}, within, how, {.is_async = true, .cookie = cookie, .expect = true, .id = id}));
     }
     /// Readable (of an epoll set) when `poll` has something to do or `next_done` something to give. Stays the frontend's.
     int descriptor() noexcept { return core_->descriptor(); }
@@ -233,6 +232,7 @@ template <class Element, class Core> class basic_frontend {
         auto const door = core_->at_the_door();
         std::copy(std::begin(door.refused), std::end(door.refused), std::begin(all.refused));
     }
+    static ticket ticket_of(typename Core::accepted const& a) noexcept { return {a.refused, a.id}; }
     answer answer_of(typename Core::accepted const& a) {
         return a.refused == herring::outcome::full ? answer(*core_, a.slot) : answer(a.refused);
     }

@@ -147,38 +147,27 @@ template <class Format, class Waiting, template <class> class Door, class Lanes>
 
     // ---- requests
 
-    /// Takes a request, and sends it.
+    using intent = typename engine::intent;
+    /// Takes a request and sends it. Waits until it is decided, unless it is asynchronous. The slot is the caller's
+    /// until `release`.
     ///
+    /// Blocks: `within` at most; an asynchronous request does not.
     /// Errors: `bad_argument`.
-    accepted submit(std::span<std::byte const> input, std::chrono::nanoseconds within, ask_options const& how,
-                    std::uint64_t cookie) {
+    accepted ask(std::span<std::byte const> input, std::chrono::nanoseconds within, ask_options const& how,
+                 intent const& what) {
         std::int64_t const entered = engine::now_ns();
+        if (what.expect) ask_check::expected_id(what.id);
         check(input.size(), within, how);
         guard const held(engine_.lock);
-        return leave_to_loop(begin(entered, input, within, how, {.is_async = true, .cookie = cookie}));
-    }
-    /// The same, and waits until it is decided. The slot is the caller's until `release`.
-    accepted ask(std::span<std::byte const> input, std::chrono::nanoseconds within, ask_options const& how) {
-        std::int64_t const entered = engine::now_ns();
-        check(input.size(), within, how);
-        guard const held(engine_.lock);
-        return await(begin(entered, input, within, how, {}));
-    }
-    accepted expect(std::uint64_t id, std::chrono::nanoseconds within, ask_options const& how) {
-        std::int64_t const entered = engine::now_ns();
-        ask_check::expected_id(id);
-        check(0, within, how);
-        guard const held(engine_.lock);
-        return await(begin(entered, {}, within, how, {.expect = true, .id = id}));
-    }
-    accepted submit_expected(std::uint64_t id, std::chrono::nanoseconds within, ask_options const& how,
-                             std::uint64_t cookie) {
-        std::int64_t const entered = engine::now_ns();
-        ask_check::expected_id(id);
-        check(0, within, how);
-        guard const held(engine_.lock);
-        return leave_to_loop(
-            begin(entered, {}, within, how, {.is_async = true, .cookie = cookie, .expect = true, .id = id}));
+        ask_check::roster(how, members_.size(), k());
+        accepted const a = engine_.begin(entered, input, within, how, what);
+        if (what.is_async) {
+            // No thread drives, and `begin` has polled the lanes, which take this end for awake since.
+            if (!engine_.driving) engine_.settle();
+        } else if (a.refused == outcome::full) {
+            driver_.await(a.slot);
+        }
+        return a;
     }
 
     /// What `submit` and `submit_expected` refuse, for who has to know it before he begins.
@@ -273,14 +262,6 @@ template <class Format, class Waiting, template <class> class Door, class Lanes>
         if (!whose.empty()) r.how = r.rows >= engine_.table.k(at) ? outcome::partial : outcome::failed;
         return r.how;
     }
-    /// The member whose row is the i-th; the row's place among those that counted, −1 if it did not.
-    std::ptrdiff_t row_of(slot_index at, std::size_t member) const noexcept {
-        member_set const& came = engine_.slots[at].contributors;
-        if (!came.contains(member)) return -1;
-        std::ptrdiff_t before = 0;
-        for (std::size_t m = 0; m < member; ++m) before += came.contains(m);
-        return before;
-    }
     miss why(slot_index at, std::size_t member) noexcept {
         guard const held(engine_.lock);
         return engine_.table.why(at, member);
@@ -330,10 +311,6 @@ template <class Format, class Waiting, template <class> class Door, class Lanes>
         guard const held(engine_.lock);
         return engine_.table.admitted_members() >= k();
     }
-    std::size_t admitted() noexcept {
-        guard const held(engine_.lock);
-        return engine_.table.admitted_members();
-    }
     std::size_t roster() noexcept {
         guard const held(engine_.lock);
         return members_.size();
@@ -370,7 +347,6 @@ template <class Format, class Waiting, template <class> class Door, class Lanes>
     std::size_t most_members() const noexcept { return options_.most_members; }
 
   private:
-    using intent = typename engine::intent;
     using guard = frontend_lock::guard;
 
     HERRING_SETUP static table_options table_of(frontend_options const& o, settings const& s) {
@@ -392,28 +368,13 @@ template <class Format, class Waiting, template <class> class Door, class Lanes>
         ask_check::request<Format>(bytes, options_.request_bytes, within, how);
     }
 
-    // Everything below is called with the lock held.
-
-    accepted begin(std::int64_t entered, std::span<std::byte const> input, std::chrono::nanoseconds within,
-                   ask_options const& how, intent const& what) {
-        ask_check::roster(how, members_.size(), k());
-        return engine_.begin(entered, input, within, how, what);
-    }
+    // With the lock.
     void forget(slot_index at) noexcept {
         for (auto const& row : engine_.table.contributions(at))
             if (link_type* const from = engine_.links.of_admission(row.peer, row.incarnation))
                 from->give_back(row.place);
         engine_.table.release(at, [](peer_index, place_index) noexcept {});
         engine_.slots[at].decided = false;
-    }
-    // Asynchronous requests have nobody who drives, and `begin` has looked at lanes, which take this end for awake since.
-    accepted leave_to_loop(accepted const& a) noexcept {
-        if (!engine_.driving) engine_.settle();
-        return a;
-    }
-    accepted await(accepted const& a) noexcept {
-        if (a.refused == outcome::full) driver_.await(a.slot);
-        return a;
     }
 
     frontend_options options_;

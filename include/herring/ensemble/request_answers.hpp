@@ -66,7 +66,7 @@ class request_answers {
         a.slot = pool_.find(id);
         if (a.slot != no_slot && m < pool_[a.slot].members) {
             a.asked = &pool_.member(a.slot, m);
-            a.open = is_open(a.slot);
+            a.open = pool_.is_open(a.slot);
         }
         if (unanswered* const ask = p.owed.find(id)) {
             a.is = arrival::counted;
@@ -105,8 +105,6 @@ class request_answers {
     }
 
   private:
-    bool is_open(slot_index at) const noexcept { return pool_[at].is == request_slot::state::open; }
-
     slot_pool& pool_;
     table_roster& roster_;
     frontend_counters& totals_;

@@ -70,7 +70,7 @@ class request_hedges {
             roster_peer& p = roster_.peer(h.peer);
             unanswered* const ask = p.incarnation == h.incarnation ? p.owed.find(h.id) : nullptr;
             if (ask == nullptr) continue; // lost since
-            if (pool_.find(h.id) == h.slot && is_open(h.slot) &&
+            if (pool_.find(h.id) == h.slot && pool_.is_open(h.slot) &&
                 pool_.member(h.slot, roster_.member_of(h.peer)).is == asked_member::state::open) {
                 at = h.slot;
                 to = h.peer;
@@ -93,8 +93,6 @@ class request_hedges {
         slot_index slot;
         peer_index peer;
     };
-
-    bool is_open(slot_index at) const noexcept { return pool_[at].is == request_slot::state::open; }
 
     slot_pool& pool_;
     table_roster& roster_;

@@ -104,6 +104,7 @@ class slot_pool {
     std::size_t expected() const noexcept { return expected_; }
     bool any_free() const noexcept { return !free_.empty(); }
 
+    bool is_open(slot_index i) const noexcept { return slots_[i].is == request_slot::state::open; }
     request_slot& operator[](slot_index i) noexcept { return slots_[i]; }
     request_slot const& operator[](slot_index i) const noexcept { return slots_[i]; }
     asked_member& member(slot_index i, std::size_t m) noexcept { return members_[i * stride_ + m]; }

@@ -120,7 +120,7 @@ class request_table {
         p.owed.clear();
         if (pool_.expected() > 0 && !roster_.reachable(m))
             for (slot_index s = 0; s < pool_.size(); ++s)
-                if (pool_[s].expected && pool_[s].is == request_slot::state::open) lost_.push_back(s);
+                if (pool_[s].expected && pool_.is_open(s)) lost_.push_back(s);
         if (will_not_be_asked(m)) push_waiting_for(m);
         sort_lost();
         for (slot_index const s : lost_) {
@@ -130,8 +130,8 @@ class request_table {
                 continue;
             }
             if (!pool_[s].expected) asked.forget(at);
-            if (pool_[s].is == request_slot::state::open && asked.is == asked_member::state::open &&
-                !asked.owed() && !(pool_[s].waits_for(asked) && hedges_.add(s, m, now)))
+            if (pool_.is_open(s) && asked.is == asked_member::state::open && !asked.owed() &&
+                !(pool_[s].waits_for(asked) && hedges_.add(s, m, now)))
                 decisions_.gone(s, asked, miss::lost, now);
         }
     }
@@ -267,7 +267,7 @@ class request_table {
 
     /// Ends a request that is not decided as cancelled. False: there is none with this id in the slot, or it is decided.
     bool cancel(slot_index at, std::uint64_t id) noexcept {
-        if (at >= pool_.size() || !is_open(at) || pool_[at].id != id) return false;
+        if (at >= pool_.size() || !pool_.is_open(at) || pool_[at].id != id) return false;
         decisions_.decide(at, outcome::cancelled, now_, ending::other);
         return true;
     }
@@ -280,7 +280,7 @@ class request_table {
     }
     /// Frees a decided slot: calls `give(peer_index, place_index)` for each row that was counted.
     template <class Give> void release(slot_index at, Give&& give) noexcept {
-        if (is_open(at)) decisions_.decide(at, outcome::cancelled, now_, ending::other);
+        if (pool_.is_open(at)) decisions_.decide(at, outcome::cancelled, now_, ending::other);
         decisions_.unlink(at);
         for (contribution const& row : contributions(at)) {
             give(row.peer, row.place);
@@ -331,7 +331,6 @@ class request_table {
     using ending = request_decisions::ending;
 
     due_queue const& due() const noexcept { return decisions_.due(); }
-    bool is_open(slot_index at) const noexcept { return pool_[at].is == request_slot::state::open; }
 
     // Requests wait for its credit, and it has no replica any more that is asked.
     bool will_not_be_asked(std::size_t m) const noexcept {
@@ -389,7 +388,7 @@ class request_table {
         }
         m.latencies.add(now - a.ask.asked);
         if (hedges_.may()) m.delay.sampled(m.latencies, options_.hedging);
-        if (a.asked != nullptr && a.asked->is == asked_member::state::open && is_open(a.slot)) {
+        if (a.asked != nullptr && a.asked->is == asked_member::state::open && pool_.is_open(a.slot)) {
             decisions_.count(a.slot, *a.asked,
                              {.member = static_cast<std::uint32_t>(roster_.member_of(at)),
                               .peer = at,
