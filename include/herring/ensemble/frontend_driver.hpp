@@ -1,5 +1,4 @@
-// herring: the threads that wait for answers, and the lock that they share: one thread drives the engine, the others sleep on their request.
-// SPDX-License-Identifier: Apache-2.0
+// herring: the threads that wait for answers, and their lock: one thread drives the engine, the others sleep.
 #ifndef HERRING_ENSEMBLE_FRONTEND_DRIVER_HPP
 #define HERRING_ENSEMBLE_FRONTEND_DRIVER_HPP
 
@@ -23,8 +22,8 @@
 
 namespace HERRING_NAMESPACE::detail::ensembles {
 
-/// A mutex for holds of microseconds: who wants it tries for a moment before it sleeps, and is counted, so that a thread
-/// which polls under the lock sees that it has to let others in.
+/// A mutex for holds of microseconds. A thread that wants it spins briefly before it sleeps, and is counted,
+/// so that a thread that polls under the lock sees that it must let others in.
 class frontend_lock {
   public:
     frontend_lock() = default;
@@ -32,7 +31,7 @@ class frontend_lock {
     frontend_lock& operator=(frontend_lock const&) = delete;
     ~frontend_lock() { ::pthread_mutex_destroy(&mutex_); }
 
-    /// In a forked child, where a thread of the parent may have held it for ever, it locks nothing.
+    /// Locks. In a forked child, where a thread of the parent may hold the mutex for ever, it does nothing.
     void lock() noexcept {
         if (!owner_.is_this()) [[unlikely]]
             return;
@@ -49,8 +48,8 @@ class frontend_lock {
 
     bool is_wanted() const noexcept { return wanted_.load(std::memory_order_relaxed) != 0; }
 
-    /// With the lock held: gives it to those who want it, then takes it again. One that sleeps gets it once it is awake; it is
-    /// not waited for longer than `rounds` of yields.
+    /// Lets waiting threads have the lock, then takes it again; requires the lock. A thread that sleeps gets
+    /// it once it is awake, and is waited for during at most `rounds` yields.
     void let_others_in() noexcept {
         unlock();
         for (int rounds = 64; is_wanted() && rounds > 0; --rounds) ::sched_yield();
@@ -83,10 +82,10 @@ class frontend_lock {
     std::atomic<std::uint32_t> wanted_{0};
 };
 
-/// The first who asks polls lanes and rules, or sleeps on all of them, until his request is decided; the others sleep on their
-/// own requests, and one of them takes over.
+/// Threads that wait for answers. The first one drives: it polls lanes and rules, or sleeps on all of them,
+/// until its request is decided. The others sleep on their own requests, and one of them takes over.
 ///
-/// Threads:  any; every call holds the engine's lock, which is let go of while it waits.
+/// Threads:  any; every call holds the engine's lock, and releases it while it waits.
 /// Lifetime: no longer than the engine.
 template <class Waiting, class Engine> class frontend_driver {
   public:
@@ -94,10 +93,10 @@ template <class Waiting, class Engine> class frontend_driver {
     frontend_driver(frontend_driver const&) = delete;
     frontend_driver& operator=(frontend_driver const&) = delete;
 
-    /// Threads that wait for an answer.
+    /// The number of threads that wait for an answer.
     std::size_t inside() const noexcept { return inside_; }
 
-    /// Until the request is decided.
+    /// Returns when the request is decided.
     void await(slot_index at) noexcept {
         in_flight& r = engine_.slots[at];
         ++inside_;
@@ -108,7 +107,7 @@ template <class Waiting, class Engine> class frontend_driver {
                 drive(r, at);
         }
         --inside_;
-        // Also where another one drove: this thread may have been called to drive, and leaves.
+        // Also where another thread drove: this one may have been called to drive, and leaves.
         if (!engine_.driving) hand_over();
     }
 
@@ -153,7 +152,7 @@ template <class Waiting, class Engine> class frontend_driver {
         }
         engine_.driving = false;
     }
-    // Nobody drives: one of those who wait is called to, or a loop of the program's waits.
+    // Calls one waiting thread to drive, or leaves the lanes to a loop of the program. No thread drives.
     void hand_over() noexcept {
         if (!waiting_.empty())
             engine_.call(engine_.slots[waiting_.first()]);
@@ -199,7 +198,7 @@ template <class Waiting, class Engine> class frontend_driver {
         waiting_.remove(engine_.slots.records(), at);
         r.waits = false;
         if (!called && !r.decided)
-            (void)engine_.turn(engine_.now_ns(), true); // who drives is late: has no core
+            (void)engine_.turn(engine_.now_ns(), true); // the driving thread is late: it has no core
     }
 
     static constexpr int longest_sleep_ms = 1000;

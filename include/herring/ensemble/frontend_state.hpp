@@ -1,5 +1,4 @@
-// herring: what a frontend's engine works on: requests in flight, links, rows that wait for their check, and the memory of requests.
-// SPDX-License-Identifier: Apache-2.0
+// herring: the state that a frontend's engine works on: requests, links, and rows that wait for their check.
 #ifndef HERRING_ENSEMBLE_FRONTEND_STATE_HPP
 #define HERRING_ENSEMBLE_FRONTEND_STATE_HPP
 
@@ -31,28 +30,28 @@
 
 namespace HERRING_NAMESPACE::detail::ensembles {
 
-/// One request in flight, or an answer that still exists.
+/// The record of a request in flight, or of an answer that still exists.
 struct in_flight {
     static constexpr std::uint32_t asleep = 0, called = 1;
 
-    std::atomic<std::uint32_t> word{asleep}; ///< the thread that waits for it sleeps on this
+    std::atomic<std::uint32_t> word{asleep}; ///< the thread that waits for the request sleeps on it
     bool decided = false;
-    bool waits = false;    ///< a thread waits for it, and does not drive
-    bool is_async = false; ///< is fetched by `next_done`
+    bool waits = false;    ///< a thread waits for it and does not drive
+    bool is_async = false; ///< fetched by `next_done`
     bool weighted = false;
     bool shared = false; ///< a row that counted lies in memory that its member can write to
-    bool hedged = false; ///< lanes other than those of `asked` may have its bytes
+    bool hedged = false; ///< lanes of peers beside `asked` may hold its bytes
     outcome how = outcome::busy;
     std::uint64_t id = 0;
-    std::uint64_t cookie = 0; ///< the program's, of an asynchronous request
+    std::uint64_t cookie = 0; ///< the program's number of an asynchronous request
     std::int64_t deadline = 0;
-    std::span<std::byte const> bytes{}; ///< of the request, while lanes may send them
-    std::size_t rows = 0;               ///< that counted
+    std::span<std::byte const> bytes{}; ///< the request's bytes, while lanes may send them
+    std::size_t rows = 0;               ///< rows that counted
     member_set contributors{};
-    slot_index before = 0, after = 0; ///< in the list that it is in
+    slot_index before = 0, after = 0; ///< neighbours in its `request_list`
 };
 
-/// A list through requests in flight, each in one list at most. Oldest first.
+/// A list of requests in flight, oldest first. Each request is in one list at most.
 class request_list {
   public:
     bool empty() const noexcept { return first_ == none; }
@@ -80,8 +79,10 @@ class request_list {
 struct in_flight_sizes {
     std::size_t requests = 0;
     std::size_t members = 0;      ///< to which the roster may grow
-    std::size_t result_bytes = 0; ///< of a combined row and its statistics
+    std::size_t result_bytes = 0; ///< bytes of a combined row and its outputs
 
+    /// Returns the bytes of all requests.
+    ///
     /// Shape:  requests · (members · 24 + result_bytes in cache lines + a record).
     constexpr std::size_t bytes() const noexcept {
         return requests * (members * (sizeof(std::span<std::byte const>) + 2 * sizeof(float)) + stride() +
@@ -90,9 +91,9 @@ struct in_flight_sizes {
     constexpr std::size_t stride() const noexcept { return round_up(result_bytes, 64); }
 };
 
-/// Every request's record, rows, weights and result.
+/// The record, rows, weights and result of every request in flight.
 ///
-/// Lifetime: a request's row spans point into lanes; those are kept while rows are held (`link`).
+/// Lifetime: spans of rows point into lanes, which live while rows are held (`link`).
 class requests_in_flight {
   public:
     HERRING_SETUP explicit requests_in_flight(in_flight_sizes const& sizes)
@@ -105,9 +106,9 @@ class requests_in_flight {
     in_flight& operator[](slot_index at) noexcept { return records_[at]; }
     in_flight const& operator[](slot_index at) const noexcept { return records_[at]; }
 
-    /// Of all members of the roster, as they were given.
+    /// The weights of all members of the roster, as the program gave them.
     std::span<float> weights(slot_index at) noexcept { return {&weights_[first(at)], sizes_.members}; }
-    /// Of the rows that counted, in roster order, and the rows: `in_flight::rows` of them are filled.
+    /// The weights and the rows that counted, in roster order; `in_flight::rows` of them are filled.
     std::span<float> chosen(slot_index at) noexcept { return {&chosen_[first(at)], sizes_.members}; }
     std::span<std::span<std::byte const>> rows(slot_index at) noexcept {
         return {&rows_[first(at)], sizes_.members};
@@ -134,10 +135,12 @@ class requests_in_flight {
     private_memory results_;
 };
 
-/// Their values are looked at by one thread that does not hold the frontend's lock meanwhile, so that others can ask.
+/// Rows that have landed and wait for their check. One thread checks them without the frontend's lock, so
+/// that others can ask meanwhile.
 ///
 /// Lifetime: a link whose row is here is held, so that its bytes stay.
-/// Threads:  under the frontend's lock, `check` excepted: it is between `begin_check` and `end_check`, and no row is taken in then.
+/// Threads:  under the frontend's lock, but for `check`: that runs between `begin_check` and `end_check`,
+///           when no row is pushed.
 template <class Link> class landed_rows {
   public:
     struct row {
@@ -148,9 +151,9 @@ template <class Link> class landed_rows {
         row_check is = row_check::good;
     };
 
-    /// Some wait, and nobody checks them.
+    /// True if rows wait and no thread checks them.
     bool any() const noexcept { return count_ != 0 && !checking_; }
-    /// False: it is full, or they are being checked.
+    /// Appends a row. False: the list is full, or being checked.
     bool push(Link& from, std::uint64_t id, place_index place, std::span<std::byte const> bytes) noexcept {
         if (checking_ || count_ == most) return false;
         rows_[count_++] = {&from, id, place, bytes, row_check::good};
@@ -161,7 +164,7 @@ template <class Link> class landed_rows {
     template <class Check> void check(Check&& check) noexcept {
         for (row& each : taken()) each.is = check(each.bytes);
     }
-    /// Calls `take(row)` for each, in the order in which they came.
+    /// Calls `take(row)` for each row in the order of arrival, and empties the list.
     template <class Take> void end_check(Take&& take) noexcept {
         for (row const& each : taken()) take(each);
         count_ = 0;
@@ -178,9 +181,10 @@ template <class Link> class landed_rows {
     bool checking_ = false;
 };
 
-/// One link a peer at most, and its descriptor in the wait set.
+/// All links of a frontend: at most one in use a peer, those that broke, and those that are gone but for a
+/// row that is still read.
 ///
-/// Threads:  one at a time: under the frontend's lock.
+/// Threads:  one at a time, under the frontend's lock.
 /// Lifetime: no longer than the wait set.
 template <class Link> class frontend_links {
   public:
@@ -197,19 +201,20 @@ template <class Link> class frontend_links {
     }
 
     std::size_t size() const noexcept { return links_.size(); }
-    /// nullptr: there is none.
+    /// Returns the peer's link in use, or nullptr.
     Link* operator[](std::size_t peer) const noexcept { return links_[peer]; }
     fixed_array<Link*> const& all() const noexcept { return links_; }
-    /// Through shared memory: these are polled in turns, for no descriptor tells of them.
+    /// Links through shared memory. They are polled in turns: no descriptor signals them.
     std::vector<Link*> const& shared() const noexcept { return shared_; }
     bool any_sockets() const noexcept { return sockets_ > 0; }
 
-    /// Of this process of the member.
+    /// Returns the link in use to this process of the member, or nullptr.
     Link* current(peer_index peer, std::uint64_t incarnation) const noexcept {
         Link* const l = peer < links_.size() ? links_[peer] : nullptr;
         return l != nullptr && l->incarnation() == incarnation ? l : nullptr;
     }
-    /// Of this admission, also if it is retired: a row in a lane that broke is not in the next one of the same process.
+    /// Returns the link of this admission, retired or not: a lane that broke and the next one of the same
+    /// process have different rows.
     Link* of_admission(peer_index peer, std::uint64_t serial) const noexcept {
         if (Link* const l = links_[peer]; l != nullptr && l->serial() == serial) return l;
         for (Link* const l : retired_)
@@ -217,7 +222,7 @@ template <class Link> class frontend_links {
         return nullptr;
     }
 
-    /// Retires the peer's last one. False: there is no room to watch it.
+    /// Puts a link into use, and retires the peer's last one. False: the wait set is full.
     HERRING_SETUP bool put(std::unique_ptr<Link>& fresh) noexcept {
         peer_index const peer = fresh->peer();
         if (!ready_.watch(fresh->descriptor(), peer)) return false;
@@ -229,7 +234,7 @@ template <class Link> class frontend_links {
             ++sockets_;
         return true;
     }
-    /// The link stays as long as one of its rows is held.
+    /// Takes the peer's link out of use. It lives as long as one of its rows is held.
     HERRING_SETUP void retire(peer_index peer) noexcept {
         Link* const l = std::exchange(links_[peer], nullptr);
         ready_.forget(l->descriptor());
@@ -237,10 +242,11 @@ template <class Link> class frontend_links {
             shared_.erase(std::find(shared_.begin(), shared_.end(), l));
         else
             --sockets_;
-        std::erase(broken_, peer); // whoever comes next has not broken
+        std::erase(broken_, peer); // the next link has not broken
         retired_.push_back(l);
     }
-    /// By the door's thread: nothing is unmapped or closed while a request waits for it.
+    /// Deletes retired links that are not held. Called by the acceptor's thread, so that no request waits for
+    /// an unmap or close.
     HERRING_SETUP void sweep() noexcept {
         for (std::size_t i = 0; i < retired_.size();)
             if (retired_[i]->is_held()) {
@@ -253,7 +259,7 @@ template <class Link> class frontend_links {
     }
 
     void broken(peer_index peer) noexcept { broken_.push_back(peer); }
-    /// One that broke and is in use still. nullptr: none.
+    /// Returns a link in use that broke, or nullptr.
     Link* next_broken() noexcept {
         while (!broken_.empty()) {
             peer_index const peer = broken_.back();
@@ -268,7 +274,7 @@ template <class Link> class frontend_links {
         l.watched_for_write = !l.watched_for_write;
         ready_.rewatch(l.descriptor(), l.peer(), l.watched_for_write);
     }
-    /// Tells all lanes that this end sleeps. False: one has something, and none was told.
+    /// Tells all lanes that this end sleeps. False: a lane has something, and none was told.
     bool announce_sleep() noexcept {
         for (Link* const l : shared_)
             if (!l->try_sleep()) {
@@ -289,10 +295,10 @@ template <class Link> class frontend_links {
     std::size_t sockets_ = 0;
 };
 
-/// The bytes of requests in flight: in memory that members of this host read, or in the process's own.
+/// The bytes of requests in flight: in memory that members of this host read, or in private memory.
 class request_store {
   public:
-    /// Errors: `no_resources`; `unsupported`, of shared memory, where `lanes` allows nothing else.
+    /// Errors: `no_resources`; `unsupported` if `lanes` allows shared memory only, and there is none.
     HERRING_SETUP request_store(std::size_t in_flight, std::size_t request_bytes, std::size_t peers,
                                 std::size_t credits, lane lanes) {
         if (lanes != lane::tcp) {
@@ -306,9 +312,9 @@ class request_store {
         own_.emplace(in_flight, request_bytes);
     }
 
-    /// What members of this host get; −1: nothing.
+    /// Returns the memory that members of this host map; −1: none.
     int descriptor() const noexcept { return shared_ ? shared_->descriptor() : -1; }
-    /// Where a request is to be written. Members that still read the slot's last one can tell.
+    /// Returns the place of a request's bytes. Members that still read the slot's last request can tell.
     std::span<std::byte> slot(slot_index at) noexcept { return shared_ ? shared_->slot(at) : (*own_)[at]; }
     request_region* region() noexcept { return shared_ ? &*shared_ : nullptr; }
 
@@ -317,12 +323,14 @@ class request_store {
     manual_lifetime<place_memory> own_;
 };
 
-/// TCP, and shared memory.
+/// The kinds of lanes in use: TCP and shared memory.
 struct frontend_lanes {
     using tcp = tcp_lane_frontend;
     using shared = shared_lane_frontend;
     using requests = request_store;
 
+    /// Opens a lane.
+    ///
     /// Errors: `protocol`, `no_resources`: the member's memory is not as agreed, or there is none.
     template <class Link>
     HERRING_SETUP static void open(Link& into, lane_ends&& ends, requests& of, peer_index peer,

@@ -1,5 +1,4 @@
-// herring: what an answer of a member belongs to: a request in flight, one that is yet to come, or nothing.
-// SPDX-License-Identifier: Apache-2.0
+// herring: the request that a member's answer belongs to: one in flight, one that is yet to come, or none.
 #ifndef HERRING_ENSEMBLE_REQUEST_ANSWERS_HPP
 #define HERRING_ENSEMBLE_REQUEST_ANSWERS_HPP
 
@@ -19,31 +18,32 @@
 
 namespace HERRING_NAMESPACE::detail::ensembles {
 
-/// What becomes of a row.
+/// The fate of a row.
 enum class arrival : std::uint8_t {
-    counted,   ///< its place is in `contributions`, until `release`
-    late,      ///< it came after the decision, or after another replica's
+    counted,   ///< its place is in `contributions` until `release`
+    late,      ///< came after the decision, or after another replica's row
     stale,     ///< of another incarnation, or for a request that the peer does not owe
     duplicate, ///< the peer has answered this request already
-    refused,   ///< it did not pass its check
-    early      ///< nobody expects it yet: it is kept in its place until `next_returned` says otherwise
+    refused,   ///< did not pass its check
+    early      ///< not expected yet: kept in its place until `next_returned` gives it back
 };
 
-/// What an answer of a peer, a row or a decline, belongs to.
+/// The request that a row or a decline belongs to.
 struct request_answer {
     arrival is = arrival::stale; // counted: as far as the peer owes it
     slot_index slot = no_slot;   // if it is in flight
     asked_member* asked = nullptr;
-    unanswered ask{}; // as it was
+    unanswered ask{}; // as it was before the answer
     bool open = false;
 
-    /// Nobody else may answer for the member, and the request is undecided.
+    /// True if the request is open and no other replica may answer for the member.
     bool last() const noexcept { return open && asked->is == asked_member::state::open && !asked->owed(); }
 };
 
-/// Part of `request_table`: takes answers to pieces, gives credits back, and counts what belongs to nothing.
+/// Finds the request of an answer, returns the peer's credit, and counts answers that belong to none. Part of
+/// `request_table`.
 ///
-/// Lifetime: no longer than what it is given.
+/// Lifetime: no longer than its arguments.
 class request_answers {
   public:
     request_answers(slot_pool& pool, table_roster& roster, frontend_counters& totals)
@@ -51,7 +51,8 @@ class request_answers {
     request_answers(request_answers const&) = delete;
     request_answers& operator=(request_answers const&) = delete;
 
-    /// A row or a decline of a peer: the peer owes it no longer. `may_be_early`: it may belong to a request that is yet to come.
+    /// Takes a row or a decline; the peer owes it no longer. `may_be_early`: it may belong to a request that
+    /// is yet to come.
     request_answer take(peer_index at, std::uint64_t incarnation, std::uint64_t id,
                         bool may_be_early) noexcept {
         request_answer a;
@@ -110,10 +111,10 @@ class request_answers {
     frontend_counters& totals_;
 };
 
-/// A row that came early. It stays where it landed: in a place of its lane.
+/// A row that came before its request. It stays where it landed, in a place of its lane.
 struct early_row {
     std::uint64_t id = 0;
-    std::uint64_t incarnation = 0; ///< of the peer, as the rules have it
+    std::uint64_t incarnation = 0; ///< the peer's, as the rules count it
     std::int64_t came = 0;
     peer_index peer = 0;
     place_index place = 0;
@@ -121,20 +122,20 @@ struct early_row {
     std::uint64_t order = 0;           ///< of `keep`, over all rows
 };
 
-/// Part of `request_table`: at most `early_places` rows of each peer, and the ids of requests that have ended, whose rows are late
-/// and not early. Also the rows that are kept no longer, until their places were given back.
+/// The early rows: at most `early_places` a peer. Also the ids of the last requests that ended, whose rows
+/// are late and not early, and the rows whose places are to be given back. Part of `request_table`.
 ///
-/// Cost:     keeping a row: O(recent + early_places); what is expected is looked for in all ids, where there is any row.
-/// Memory:   a record a place; nothing is allocated but by `grow`.
+/// Cost:     to keep a row: O(recent + early_places). To take one: a search of all ids, if any row is kept.
+/// Memory:   a record a place; only `grow` allocates.
 /// Lifetime: no longer than the roster.
 class early_rows {
   public:
-    /// `age_ns`: how long a row is kept; 0: none is.
+    /// `age_ns`: how long a row is kept; 0: no row is.
     early_rows(table_roster& roster, std::int64_t age_ns) : roster_(roster), age_(age_ns) { grow(); }
     early_rows(early_rows const&) = delete;
     early_rows& operator=(early_rows const&) = delete;
 
-    /// Room for the peers of the roster. Allocates.
+    /// Makes room for the peers of the roster. Allocates.
     HERRING_SETUP void grow() {
         if (age_ <= 0) return;
         std::size_t const places = roster_.size() * roster_.replicas() * early_places;
@@ -143,12 +144,13 @@ class early_rows {
         returned_.reserve(2 * places);
     }
     bool any() const noexcept { return kept_ > 0; }
-    /// An id that a request which is yet to come may have.
+    /// True if a request that is yet to come may have this id.
     bool may_keep(std::uint64_t id) const noexcept {
         return age_ > 0 && id != none && (id & slot_pool::sent_bit) == 0;
     }
 
-    /// Keeps a row whose id no request in flight has. If the peer's places are all taken, its oldest row goes.
+    /// Keeps a row whose id no request in flight has. If all places of the peer are taken, its oldest row is
+    /// dropped.
     arrival keep(early_row row) noexcept {
         member_counters& counts = counts_of(row);
         drop_old(row.peer, row.came);
@@ -177,7 +179,7 @@ class early_rows {
         ++counts.early;
         return arrival::early;
     }
-    /// The row that came first of those with this id, which are kept no longer. False: none.
+    /// Takes the row with this id that came first. False: there is none.
     bool take(std::uint64_t id, std::int64_t now, early_row& into) noexcept {
         while (kept_ > 0 && id != none) {
             std::size_t at = no_place;
@@ -192,14 +194,14 @@ class early_rows {
         }
         return false;
     }
-    /// What has been taken counts, or its place is the caller's again.
+    /// Counts a row that was taken, or gives its place back.
     void taken(early_row const& row, bool counts) noexcept {
         if (counts)
             ++counts_of(row).early_answered;
         else
             give_back(row);
     }
-    /// The peer is lost: none of its rows will count.
+    /// Drops the rows of a peer that is lost.
     void lost(peer_index peer, std::int64_t now) noexcept {
         if (kept_ == 0) return;
         drop_old(peer, now);
@@ -209,10 +211,10 @@ class early_rows {
                 drop(i);
             }
     }
-    /// A request with this id has ended.
+    /// Records that a request with this id has ended.
     void ended(std::uint64_t id) noexcept { ended_[next_ended_++ % recent] = id; }
 
-    /// A row that is kept no longer and did not count. False: none.
+    /// Gives a row that was dropped: its place is the caller's again. False: there is none.
     bool next_returned(early_row& into) noexcept {
         if (returned_.empty()) return false;
         into = returned_.back();
@@ -220,10 +222,10 @@ class early_rows {
         return true;
     }
 
-    static constexpr std::size_t recent = 256; // ids of requests that have ended
+    static constexpr std::size_t recent = 256; // ids of ended requests
 
   private:
-    static constexpr std::uint64_t none = 0; // no expected request's id
+    static constexpr std::uint64_t none = 0; // no expected request has this id
     static constexpr std::size_t no_place = ~std::size_t{0};
 
     static std::size_t first(peer_index peer) noexcept { return std::size_t{peer} * early_places; }
@@ -252,7 +254,7 @@ class early_rows {
 
     table_roster& roster_;
     std::int64_t age_;
-    std::vector<std::uint64_t> ids_; // beside rows_, so that a search reads little
+    std::vector<std::uint64_t> ids_; // apart from rows_: a search reads little
     std::vector<early_row> rows_;    // peer × early_places
     std::vector<early_row> returned_;
     std::array<std::uint64_t, recent> ended_{};

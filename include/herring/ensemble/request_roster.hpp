@@ -1,5 +1,4 @@
-// herring: the members of an ensemble as the rules see them: connections, credits, probation, hedging, and which replica is asked.
-// SPDX-License-Identifier: Apache-2.0
+// herring: the members of an ensemble as the rules see them: connections, credits, probation and hedging.
 #ifndef HERRING_ENSEMBLE_REQUEST_ROSTER_HPP
 #define HERRING_ENSEMBLE_REQUEST_ROSTER_HPP
 
@@ -20,16 +19,17 @@ namespace HERRING_NAMESPACE::detail::ensembles {
 struct unanswered {
     std::uint64_t id = 0;
     std::int64_t asked = 0;
-    /// When the request was decided without this peer's member; never_ns: it was not.
+    /// Time of the decision without this peer's member; never_ns: none.
     std::int64_t frozen = never_ns;
-    /// Up to when its row is in time, though it is late for the answer; never_ns: that has been judged.
+    /// End of the time in which the row, late for the answer, is in time for probation; never_ns: already
+    /// judged.
     std::int64_t in_time = never_ns;
 };
 
 /// The credits of one peer: it is sent a request only while fewer than `size()` are unanswered.
 ///
-/// Cost:    a place is looked for from id mod size on. With as many credits as requests in flight it is found at once;
-///          what was never asked is looked for in all places.
+/// Cost:    a search starts at id mod size. O(1) with as many credits as requests in flight; O(size) for an
+///          id that was never asked.
 class credits {
   public:
     explicit credits(std::size_t size) : ids_(size, free), asks_(size) {}
@@ -38,7 +38,7 @@ class credits {
     std::size_t used() const noexcept { return used_; }
     bool left() const noexcept { return used_ < ids_.size(); }
 
-    /// Requires left(), and an id that is not in it.
+    /// Records a request. Requires `left()`, and an id that is not recorded.
     void take(std::uint64_t id, std::int64_t now) noexcept {
         std::size_t at = near(id);
         while (ids_[at] != free) at = after(at);
@@ -46,7 +46,7 @@ class credits {
         asks_[at] = {.id = id, .asked = now};
         ++used_;
     }
-    /// nullptr: the peer does not owe it.
+    /// Returns the request, or nullptr if the peer does not owe an answer to it.
     unanswered* find(std::uint64_t id) noexcept {
         if (used_ == 0 || id == free) return nullptr;
         std::size_t at = near(id);
@@ -68,29 +68,30 @@ class credits {
     }
 
   private:
-    static constexpr std::uint64_t free = 0; // no request's id
+    static constexpr std::uint64_t free = 0; // no request has this id
 
     std::size_t near(std::uint64_t id) const noexcept {
         return static_cast<std::uint32_t>(id) % static_cast<std::uint32_t>(ids_.size());
     }
     std::size_t after(std::size_t at) const noexcept { return at + 1 < ids_.size() ? at + 1 : 0; }
 
-    std::vector<std::uint64_t> ids_; // beside asks_, so that a search reads little
+    std::vector<std::uint64_t> ids_; // apart from asks_: a search reads little
     std::vector<unanswered> asks_;
     std::size_t used_ = 0;
 };
 
-/// Probation of one member: entered after `probation_after` requests in a row that it was late for, left after
-/// `probation_left_after` in a row that it was in time for.
+/// Probation of one member. It begins after `probation_after` requests in a row for which the member was
+/// late, and ends after `probation_left_after` in a row for which it was in time.
 ///
-/// A row that misses the end of a grace of microseconds may only have waited for a core. So such a request is no verdict yet: the row
-/// may come until `quorum_tuning::late_after_us` after the k-th. One such request at a time is waited for; others that end meanwhile
-/// say nothing more of the member, which is away once, not several times.
+/// A row that misses a grace of microseconds may only have waited for a core. So the end of a grace judges
+/// nothing yet: the row may come until `quorum_tuning::late_after_us` after the k-th. One such request at a
+/// time is pending; others that end meanwhile say nothing more about the member, which is away once, not
+/// several times.
 class probation {
   public:
     bool on() const noexcept { return on_; }
 
-    /// It was in time for a request. True: it leaves probation.
+    /// Records that the member was in time. True: probation ends.
     bool in_time(quorum_tuning const& tuning) noexcept {
         late_ = 0;
         until_ = never_ns;
@@ -98,7 +99,7 @@ class probation {
         *this = {};
         return true;
     }
-    /// It was late for a request. True: it enters probation.
+    /// Records that the member was late. True: probation begins.
     bool late(quorum_tuning const& tuning) noexcept {
         in_time_ = 0;
         until_ = never_ns;
@@ -107,8 +108,8 @@ class probation {
         on_ = true;
         return true;
     }
-    /// A request has ended by time without its row, which is in time until `until`. Where that has passed, for this request or the one
-    /// that is waited for, it was late. True: it enters probation.
+    /// Records that a request has ended by time without the member's row, which is in time until `until`. If
+    /// `until`, or that of the pending request, has passed, the member was late. True: probation begins.
     bool missed(std::uint64_t request, std::int64_t until, std::int64_t now,
                 quorum_tuning const& tuning) noexcept {
         bool const entered = (until <= now || until_ <= now) && late(tuning);
@@ -118,12 +119,13 @@ class probation {
         }
         return entered;
     }
-    /// The row of a request has come. True: probation begins or ends.
+    /// Records the row of a request. True: probation begins or ends.
     bool came(std::uint64_t request, std::int64_t now, quorum_tuning const& tuning) noexcept {
         if (until_ == never_ns || request != request_) return false;
         return now < until_ ? in_time(tuning) : late(tuning);
     }
-    /// The row of a request will not come, which is no verdict.
+    /// Drops the pending request: its row will not come, for a reason that says nothing about the member's
+    /// speed.
     void forget(std::uint64_t request) noexcept {
         if (request == request_) until_ = never_ns;
     }
@@ -132,16 +134,16 @@ class probation {
   private:
     std::uint32_t late_ = 0, in_time_ = 0; // in a row
     bool on_ = false;
-    std::uint64_t request_ = 0;     // whose row is waited for,
+    std::uint64_t request_ = 0;     // the pending request,
     std::int64_t until_ = never_ns; // if this is a time
 };
 
-/// How long one member is waited for before it is hedged: max(floor, p95 of its last 1,024 latencies).
+/// The wait for a member before a hedge: max(floor, p95 of its last 1,024 latencies).
 ///
-/// Cost:    the percentile is found anew at the first sample that suffices, and at every 32nd from there.
+/// Cost:    the percentile is computed at the first sample that suffices, and at every 32nd after that.
 class hedge_delay {
   public:
-    /// After `latencies` has got one more.
+    /// Updates the delay; to be called after each sample of `latencies`.
     void sampled(time_window const& latencies, hedging_tuning const& tuning) noexcept {
         std::uint64_t const first = tuning.samples > 0 ? tuning.samples : 1;
         if (latencies.added() < first || (latencies.added() - first) % refreshed_every != 0) return;
@@ -156,7 +158,7 @@ class hedge_delay {
     std::int64_t delay_ = never_ns;
 };
 
-/// Hedges that may be sent: `percent` of a hedge for every request that is sent, saved up to `burst`.
+/// The budget of hedges: grows by `percent` of a hedge with every request that is sent, up to `burst` hedges.
 class hedge_budget {
   public:
     void sent(std::size_t requests, hedging_tuning const& tuning) noexcept {
@@ -164,7 +166,7 @@ class hedge_budget {
         hundredths_ += std::uint64_t{requests} * tuning.percent;
         if (hundredths_ > most) hundredths_ = most;
     }
-    /// One that was counted as sent was not: it counts when it is.
+    /// Takes back the share of a request that was counted but not sent.
     void unsent(hedging_tuning const& tuning) noexcept {
         hundredths_ -= hundredths_ < tuning.percent ? hundredths_ : tuning.percent;
     }
@@ -173,33 +175,35 @@ class hedge_budget {
         hundredths_ -= 100;
         return true;
     }
-    /// A hedge that was taken has not been sent.
+    /// Returns a hedge that was taken and not sent.
     void give_back() noexcept { hundredths_ += 100; }
 
   private:
     std::uint64_t hundredths_ = 0;
 };
 
-/// One connection: of a replica of a member.
+/// The connection of one replica.
 struct roster_peer {
     explicit roster_peer(std::size_t credits_of_each) : owed(credits_of_each) {}
 
     enum class state : std::uint8_t { absent, admitted, draining };
     state is = state::absent;
     bool full =
-        false; ///< its lane has no room for another request, though a credit is left; until it answers or a row is given back
+        /// the lane has no room for a request, though a credit is left; until the peer answers, or a row is
+        /// given back
+        false;
     std::uint64_t incarnation = 0;
     credits owed;
     bool may_owe() const noexcept { return owed.left() && !full; }
 };
 
-/// One member, whatever replica answers for it.
+/// One member, all replicas together.
 struct roster_member {
     probation standing;
     hedge_delay delay;
     member_counters counts;
     time_window latencies, lateness;
-    std::size_t waiting = 0; ///< requests in flight that ask it when it has a credit
+    std::size_t waiting = 0; ///< requests in flight that ask the member once it has a credit
 };
 
 /// All members in the order of the roster, each with the same number of replicas.
@@ -210,7 +214,7 @@ class table_roster {
         while (members_.size() < members) add();
     }
 
-    /// Allocates.
+    /// Adds a member. Allocates.
     HERRING_SETUP void add() {
         members_.emplace_back();
         for (std::size_t r = 0; r < replicas_; ++r) peers_.emplace_back(credits_);
@@ -222,7 +226,7 @@ class table_roster {
 
     roster_member& operator[](std::size_t m) noexcept { return members_[m]; }
     roster_member const& operator[](std::size_t m) const noexcept { return members_[m]; }
-    /// A request waits for a credit of the member.
+    /// Counts a request that waits for a credit of the member.
     void waits(std::size_t m) noexcept {
         ++members_[m].waiting;
         ++waiting_;
@@ -236,11 +240,11 @@ class table_roster {
     roster_peer const& peer(peer_index at) const noexcept { return peers_[at]; }
 
     struct choice {
-        peer_index peer; ///< no_peer: none has a credit, and room
-        bool admitted;   ///< there is one that would be asked, if it had
+        peer_index peer; ///< no_peer: none has a credit and room
+        bool admitted;   ///< some replica would be asked if it had a credit
     };
-    /// The replica of a member that is to be asked, other than one: that with the fewest unanswered requests, the lowest of
-    /// equals.
+    /// Chooses the replica to ask, other than `other`: the one with the fewest unanswered requests; of equals
+    /// the lowest.
     choice choose(std::size_t m, peer_index other) const noexcept {
         choice best{no_peer, false};
         for (std::size_t r = 0; r < replicas_; ++r) {
@@ -253,39 +257,39 @@ class table_roster {
         }
         return best;
     }
-    /// Whether any replica may still send a row.
+    /// True if any replica may still send a row.
     bool reachable(std::size_t m) const noexcept {
         for (std::size_t r = 0; r < replicas_; ++r)
             if (peers_[m * replicas_ + r].is != roster_peer::state::absent) return true;
         return false;
     }
-    /// Members that would be asked if they have credit.
+    /// Counts the members that would be asked if they had credits.
     std::size_t admitted() const noexcept {
         std::size_t all = 0;
         for (std::size_t m = 0; m < members_.size(); ++m) all += choose(m, no_peer).admitted ? 1u : 0u;
         return all;
     }
 
-    /// A verdict on a member: it was in time for a request, or late.
+    /// Judges a member: in time for a request, or late.
     void judge(std::size_t m, bool in_time, quorum_tuning const& tuning) noexcept {
         probation& standing = members_[m].standing;
         if (in_time ? standing.in_time(tuning) : standing.late(tuning)) changed_.insert(m);
     }
-    /// A request ended by time without its row, which is in time until `until`.
+    /// Records that a request ended by time without the member's row, which is in time until `until`.
     void missed(std::size_t m, std::uint64_t request, std::int64_t until, std::int64_t now,
                 quorum_tuning const& tuning) noexcept {
         if (members_[m].standing.missed(request, until, now, tuning)) changed_.insert(m);
     }
-    /// A row came that was late for its answer.
+    /// Records a row that was late for its answer.
     void came(std::size_t m, std::uint64_t request, std::int64_t now, quorum_tuning const& tuning) noexcept {
         if (members_[m].standing.came(request, now, tuning)) changed_.insert(m);
     }
-    /// A new connection of a member of one replica: what the last one did is forgotten.
+    /// Starts probation anew, for a new connection of a member of one replica.
     void forget_verdicts(std::size_t m) noexcept {
         if (members_[m].standing.on()) changed_.insert(m);
         members_[m].standing = {};
     }
-    /// A member whose probation has begun or ended since it was last reported. False: none.
+    /// Gives a member whose probation has begun or ended since the last report. False: there is none.
     bool next_probation(std::size_t& m, bool& on) noexcept {
         if (changed_.empty()) return false;
         for (m = 0; !changed_.contains(m);) ++m;
@@ -298,7 +302,7 @@ class table_roster {
     std::size_t replicas_, credits_, waiting_ = 0;
     std::vector<roster_peer> peers_; // member × replicas + replica
     std::vector<roster_member> members_;
-    member_set changed_; // probation
+    member_set changed_; // members whose probation changed
 };
 
 } // namespace HERRING_NAMESPACE::detail::ensembles

@@ -1,5 +1,4 @@
-// herring: the rules of a request: which members it asks, when a second replica is asked, and when it is decided.
-// SPDX-License-Identifier: Apache-2.0
+// herring: the rules of a request: which members it asks, when it is hedged, and when it is decided.
 #ifndef HERRING_ENSEMBLE_REQUEST_RULES_HPP
 #define HERRING_ENSEMBLE_REQUEST_RULES_HPP
 
@@ -20,10 +19,10 @@
 
 namespace HERRING_NAMESPACE::detail::ensembles {
 
-/// Part of `request_table`.
+/// Second requests to another replica. Part of `request_table`.
 ///
-/// Lifetime: no longer than what it is given.
-/// Memory:   a place for each member of each request in flight, where there are replicas.
+/// Lifetime: no longer than its arguments.
+/// Memory:   with replicas, a place for each member of each request in flight.
 class request_hedges {
   public:
     request_hedges(slot_pool& pool, table_roster& roster, frontend_counters& totals,
@@ -35,12 +34,12 @@ class request_hedges {
     request_hedges& operator=(request_hedges const&) = delete;
 
     bool may() const noexcept { return roster_.replicas() > 1 && tuning_.percent > 0; }
-    /// So many first requests were sent, which allow more hedges.
+    /// Counts first requests, which allow more hedges.
     void sent(std::size_t requests) noexcept { budget_.sent(requests, tuning_); }
-    /// One of them could not be sent.
+    /// Takes one of them back: it could not be sent.
     void unsent() noexcept { budget_.unsent(tuning_); }
 
-    /// Asks a second replica of an open member, if there is one with credit and the budget has a hedge.
+    /// Asks a second replica of an open member. False: none has a credit, or the budget is used up.
     bool add(slot_index at, std::size_t m, std::int64_t now) noexcept {
         asked_member& each = pool_.member(at, m);
         if (!may() || pool_[at].expected || each.second != no_peer) return false;
@@ -59,7 +58,7 @@ class request_hedges {
         return true;
     }
 
-    /// A request that is to be sent to a second replica. False: none.
+    /// Gives a request to send to a second replica. False: there is none.
     bool next(slot_index& at, peer_index& to) noexcept {
         while (hedges_read_ < hedges_.size()) {
             pending_hedge const h = hedges_[hedges_read_++];
@@ -76,7 +75,8 @@ class request_hedges {
                 to = h.peer;
                 return true;
             }
-            // Decided since, or answered by the first: it is not sent, so that the peer does not owe it.
+            // Decided since, or answered by the first replica: it is not sent, and the peer does not owe an
+            // answer.
             p.owed.give_back(*ask);
             if (pool_.find(h.id) == h.slot)
                 pool_.member(h.slot, roster_.member_of(h.peer)).answered_by(h.peer);
@@ -98,14 +98,14 @@ class request_hedges {
     table_roster& roster_;
     frontend_counters& totals_;
     hedging_tuning const& tuning_;
-    std::vector<pending_hedge> hedges_; // from hedges_read_ on
+    std::vector<pending_hedge> hedges_; // pending ones: from hedges_read_ on
     std::size_t hedges_read_ = 0;
     hedge_budget budget_;
 };
 
-/// Part of `request_table`.
+/// The members that a request asks: one replica each, as soon as it has a credit. Part of `request_table`.
 ///
-/// Lifetime: no longer than what it is given.
+/// Lifetime: no longer than its arguments.
 class request_members {
   public:
     request_members(slot_pool& pool, table_roster& roster, request_hedges& hedges) noexcept
@@ -113,8 +113,8 @@ class request_members {
     request_members(request_members const&) = delete;
     request_members& operator=(request_members const&) = delete;
 
-    /// Marks those that are to be asked as open, of the roster or of `among`, and those without a credit, or for whose next one
-    /// an older request waits, as waiting; of the others it is known why they are not.
+    /// Sorts the members of the roster, or of `among`: open if they are to be asked; waiting if they have no
+    /// credit, or an older request waits for the next one; the others get the reason why they are not asked.
     void choose(slot_index at, member_set const* among) noexcept {
         request_slot& s = pool_[at];
         s.members = roster_.size();
@@ -124,7 +124,8 @@ class request_members {
             if (among != nullptr && !among->contains(m)) continue;
             ++s.target;
             table_roster::choice const who = roster_.choose(m, no_peer);
-            bool const others_wait = roster_[m].waiting > 0; // a credit that has just come back is theirs
+            // an older request has a right to the next credit
+            bool const others_wait = roster_[m].waiting > 0;
             each.why = !who.admitted                                         ? miss::absent
                        : (who.peer == no_peer || others_wait) && !s.expected ? miss::no_credit
                                                                              : miss::none;
@@ -142,7 +143,7 @@ class request_members {
         }
     }
 
-    /// Nobody is asked after all.
+    /// Marks the open members as not asked.
     void dismiss(slot_index at, miss why) noexcept {
         for_each_open(at, [&](std::size_t, asked_member& each) noexcept {
             each.is = asked_member::state::out;
@@ -152,15 +153,16 @@ class request_members {
         pool_[at].open = pool_[at].open_slow = 0;
     }
 
-    /// They are: each owes an answer from now on, and may be hedged when its time has come.
+    /// Asks the open members: each owes an answer from now on, and may be hedged later.
     void ask(slot_index at, std::int64_t now) noexcept {
         for_each_open(
             at, [&](std::size_t m, asked_member& each) noexcept { ask(at, m, each, pool_[at].asked, now); });
         hedges_.sent(pool_[at].asked);
     }
-    /// The oldest request that waits for a member which has a credit: it asks it now. False: there is none.
+    /// Asks, for the oldest request that waits for it, a member that has a credit again. False: there is
+    /// none.
     ///
-    /// Cost: O(members) where something waits, and O(members + slots) for one that is found.
+    /// Cost: O(members) where a request waits, and O(members + slots) for one that is found.
     bool ask_later(slot_index& at, peer_index& to, std::int64_t now) noexcept {
         for (std::size_t m = 0; m < roster_.size(); ++m) {
             if (roster_[m].waiting == 0) continue;
@@ -184,7 +186,7 @@ class request_members {
     }
 
   private:
-    // `place`: the member's in the list of those that are asked, or the end of the list.
+    // `place`: the member's in the list of asked peers, or the end of the list.
     void ask(slot_index at, std::size_t m, asked_member& each, std::size_t place, std::int64_t now) noexcept {
         request_slot& s = pool_[at];
         ++roster_[m].counts.asked;
@@ -198,7 +200,7 @@ class request_members {
             s.hedge_at = std::min(s.hedge_at, each.hedge_at);
         }
     }
-    // A member that could not be sent the request before is in the list.
+    // Returns the member's place: a member that could not be sent the request before is in the list.
     std::size_t place_of(slot_index at, std::size_t m) const noexcept {
         peer_index const* const sent = pool_.asked(at);
         std::size_t place = 0;
@@ -223,10 +225,10 @@ class request_members {
     request_hedges& hedges_;
 };
 
-/// Part of `request_table`: a member's row counts or will not come, and the request is decided as soon as nothing that may
-/// still come would change how. Also when that is due by time, and the decided requests that were not told yet.
+/// Decisions. A request is decided as soon as nothing that may still come would change the result, or when it
+/// is due by time. Keeps the decided requests that were not reported yet. Part of `request_table`.
 ///
-/// Lifetime: no longer than what it is given.
+/// Lifetime: no longer than its arguments.
 /// Cost:     decide: O(members); count and gone: O(log requests).
 class request_decisions {
   public:
@@ -238,10 +240,10 @@ class request_decisions {
     request_decisions(request_decisions const&) = delete;
     request_decisions& operator=(request_decisions const&) = delete;
 
-    /// Requests that are open, by when something is due: the end of a grace, a deadline, a hedge.
+    /// The open requests by the time when something is due: the end of a grace, a deadline, a hedge.
     due_queue const& due() const noexcept { return due_; }
 
-    /// A row of an open member counts.
+    /// Counts the row of an open member.
     void count(slot_index at, asked_member& m, contribution const& row, std::int64_t now) noexcept {
         request_slot& s = pool_[at];
         m.is = asked_member::state::counted;
@@ -261,7 +263,7 @@ class request_decisions {
         }
         settle(at, now);
     }
-    /// An open member will not answer any more.
+    /// Records that an open member will not answer.
     void gone(slot_index at, asked_member& m, miss why, std::int64_t now) noexcept {
         request_slot& s = pool_[at];
         m.is = asked_member::state::gone;
@@ -270,7 +272,8 @@ class request_decisions {
         s.open_slow -= m.slow ? 1 : 0;
         settle(at, now);
     }
-    /// An open member could not be sent the request: it is asked when there is room, unless k others have come.
+    /// Records that an open member could not be sent the request: it is asked when there is room, unless k
+    /// others have come.
     void unsent(slot_index at, std::size_t m, std::int64_t now) noexcept {
         request_slot& s = pool_[at];
         asked_member& each = pool_.member(at, m);
@@ -291,18 +294,18 @@ class request_decisions {
             s.hedge_at = std::min(s.hedge_at, pool_.member(at, i).hedge_at);
         reschedule(at);
     }
-    /// One that waited for a credit will have none.
+    /// Records that a member that waits for a credit will have none.
     void not_asked(slot_index at, std::size_t m, miss why, std::int64_t now) noexcept {
         stop_waiting(at, m);
         pool_.member(at, m).why = why;
         settle(at, now);
     }
-    /// Nobody is asked any more who has not been asked yet.
+    /// Marks all waiting members as not asked.
     void dismiss_waiting(slot_index at) noexcept {
         for (std::size_t m = 0; pool_[at].waiting > 0; ++m)
             if (pool_.member(at, m).is == asked_member::state::waiting) stop_waiting(at, m);
     }
-    /// After a change of when something of it is due.
+    /// Updates the time when something is due.
     void reschedule(slot_index at) noexcept {
         request_slot const& s = pool_[at];
         due_.set(at, std::min(s.ends(), s.hedge_at), s.order);
@@ -341,14 +344,16 @@ class request_decisions {
         decided_last_ = at;
         s.linked = true;
     }
-    /// Up to when a row that comes after the decision is in time all the same; never: that has been judged, or is not.
+    /// Returns until when a row that comes after the decision is in time for probation; never_ns: judged
+    /// already, or not at all.
     static std::int64_t judged_later(request_slot const& s) noexcept {
         return s.how == outcome::partial && !s.by_time ? s.late_from() : never_ns;
     }
-    /// A verdict on a member: it was in time, or late.
+    /// Judges a member: in time, or late.
     void judge(std::size_t m, bool in_time) noexcept { roster_.judge(m, in_time, quorum_); }
 
-    /// A row that is late for its answer has come. `in_time`: of a request that has not judged its member, up to when it is in time.
+    /// Records a row that is late for its answer. `in_time`: if the request has not judged the member, the
+    /// end of its time.
     void late_row(std::size_t m, std::uint64_t request, std::int64_t in_time, std::int64_t now) noexcept {
         if (in_time != never_ns)
             judge(m, now < in_time);
@@ -356,14 +361,14 @@ class request_decisions {
             roster_.came(m, request, now, quorum_);
     }
 
-    /// A request that has been decided, each once, in the order of decisions. False: none.
+    /// Gives a decided request, each once, in the order of decisions. False: there is none.
     bool next(slot_index& at) noexcept {
         if (decided_first_ == no_slot) return false;
         at = decided_first_;
         unlink(at);
         return true;
     }
-    /// It need not be told any more.
+    /// Removes a request from the list of decided ones.
     void unlink(slot_index at) noexcept {
         request_slot& s = pool_[at];
         if (!s.linked) return;
@@ -379,7 +384,7 @@ class request_decisions {
         --pool_[at].waiting;
         roster_.waits_no_more(m);
     }
-    // Decides what needs no more time.
+    // Decides the request if it needs no more time.
     void settle(slot_index at, std::int64_t now) noexcept {
         request_slot const& s = pool_[at];
         if (s.counted == s.target)
@@ -389,7 +394,7 @@ class request_decisions {
         else if (s.counted >= s.k && s.waited_for() == 0)
             decide(at, outcome::partial, now, ending::other);
     }
-    // Its replicas still owe the row: by how much that is late is measured from here.
+    // Notes the decision with the replicas that still owe the row: its lateness is measured from here.
     void freeze(asked_member const& m, request_slot const& s) noexcept {
         for (auto const& [to, owes] : {std::pair{m.first, m.first_owes}, std::pair{m.second, m.second_owes}})
             if (owes)
@@ -404,7 +409,7 @@ class request_decisions {
     frontend_counters& totals_;
     quorum_tuning const& quorum_;
     due_queue due_;
-    slot_index decided_first_ = no_slot, decided_last_ = no_slot; // not told yet
+    slot_index decided_first_ = no_slot, decided_last_ = no_slot; // not reported yet
 };
 
 } // namespace HERRING_NAMESPACE::detail::ensembles

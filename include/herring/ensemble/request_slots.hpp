@@ -1,5 +1,4 @@
-// herring: the requests in flight at a frontend, what became of each member in each, and which is due next.
-// SPDX-License-Identifier: Apache-2.0
+// herring: the requests in flight at a frontend, the state of each member in each, and which is due next.
 #ifndef HERRING_ENSEMBLE_REQUEST_SLOTS_HPP
 #define HERRING_ENSEMBLE_REQUEST_SLOTS_HPP
 
@@ -27,32 +26,32 @@ struct contribution {
     std::uint32_t member = 0;
     peer_index peer = 0;
     place_index place = 0;
-    std::uint64_t incarnation = 0; ///< of the peer that sent it, which may have gone since
+    std::uint64_t incarnation = 0; ///< of the peer that sent the row; the peer may have gone since
 };
 
-/// One member in one request.
+/// The state of one member in one request.
 struct asked_member {
     enum class state : std::uint8_t {
         out,     ///< not asked
-        waiting, ///< it has no credit, and is asked when it has one
-        open,    ///< asked; neither row nor decline from any replica that was asked
+        waiting, ///< has no credit; is asked when it has one
+        open,    ///< asked; no replica that was asked has answered
         counted, ///< its row counts
-        gone     ///< it will not answer any more
+        gone     ///< will not answer any more
     };
     state is = state::out;
-    miss why = miss::not_asked; ///< final once decided
-    bool slow = false;          ///< it was on probation when the request began
+    miss why = miss::not_asked; ///< final once the request is decided
+    bool slow = false;          ///< on probation when the request began
     bool first_owes = false;    ///< the first replica has not answered yet
     bool second_owes = false;
     bool heard = false; ///< expected requests: some replica has answered
     peer_index first = no_peer, second = no_peer;
     contribution row; ///< if counted
     std::int64_t hedge_at = never_ns;
-    std::int64_t latency = -1; ///< from the request's entry to the row, also if that came late
+    std::int64_t latency = -1; ///< from the request's entry to the row, late rows included
 
     bool owed() const noexcept { return first_owes || second_owes; }
     void answered_by(peer_index peer) noexcept { (first == peer ? first_owes : second_owes) = false; }
-    /// The peer is lost: what comes under its number from now on is another's.
+    /// Forgets a peer that is lost: messages under its number now belong to the next connection.
     void forget(peer_index peer) noexcept {
         answered_by(peer);
         (first == peer ? first : second) = no_peer;
@@ -64,21 +63,22 @@ struct request_slot {
     enum class state : std::uint8_t { free, open, decided };
     state is = state::free;
     bool linked = false;   ///< in the list of decided requests
-    bool expected = false; ///< members have their input from elsewhere, and are sent none
+    bool expected = false; ///< members have the input from elsewhere and are sent nothing
     bool by_time = false;  ///< decided by the end of the grace or the deadline
     outcome how = outcome::failed;
-    std::uint64_t id = 0, order = 0; ///< order: of begin, over all requests
+    std::uint64_t id = 0, order = 0; ///< order: counts `begin` over all requests
     std::int64_t entered = 0, deadline = 0, decided = 0;
-    std::int64_t until = never_ns;   ///< since the k-th row: the end of the grace, at most the deadline
-    std::int64_t late_at = never_ns; ///< since then: when a member without a row is late, for its probation
+    std::int64_t until = never_ns; ///< set by the k-th row: end of the grace
+    /// set by the k-th row: when a member without a row is late for its probation
+    std::int64_t late_at = never_ns;
     std::int64_t hedge_at = never_ns;
     std::size_t k = 0, members = 0,
-                target = 0; // members: of the roster at begin; target: of those the request is for
+                target = 0; // members: of the roster at `begin`; target: members that the request is for
     std::size_t open = 0, open_slow = 0, counted = 0, counted_slow = 0, asked = 0, waiting = 0;
     slot_index before = no_slot, after = no_slot; // in the list of decided requests
     member_set contributors;
 
-    /// Members on probation are waited for only where fewer than k others remain.
+    /// True if fewer than k members off probation remain: only then are members on probation waited for.
     bool waits_for_slow() const noexcept { return open - open_slow + counted - counted_slow < k; }
     std::size_t waited_for() const noexcept { return waits_for_slow() ? open : open - open_slow; }
     bool waits_for(asked_member const& m) const noexcept {
@@ -88,8 +88,9 @@ struct request_slot {
     std::int64_t late_from() const noexcept { return late_at < deadline ? late_at : deadline; }
 };
 
-/// The slots of a table, and which are free. An id names its slot: one of a request that the frontend sends has bit 63,
-/// then the number of its `begin`, then the slot; one that is expected comes from the user and has no bit 63.
+/// The slots of a table, and which of them are free. An id names its slot. Ids of requests that the frontend
+/// sends: bit 63, the number of `begin`, the slot. Ids of expected requests come from the program, without
+/// bit 63.
 class slot_pool {
   public:
     slot_pool(std::size_t slots, std::size_t members)
@@ -116,7 +117,7 @@ class slot_pool {
     contribution* rows(slot_index i) noexcept { return rows_.data() + i * stride_; }
     contribution const* rows(slot_index i) const noexcept { return rows_.data() + i * stride_; }
 
-    /// Requires any_free().
+    /// Takes a free slot. Requires `any_free()`.
     slot_index take(bool expected, std::uint64_t expected_id) noexcept {
         slot_index const i = free_.back();
         free_.pop_back();
@@ -134,9 +135,9 @@ class slot_pool {
         slots_[i].is = request_slot::state::free;
         free_.push_back(i); // reserved
     }
-    /// The slot of a request in flight; no_slot: there is none with this id.
+    /// Returns the slot of a request in flight; no_slot: no request has this id.
     ///
-    /// Cost: at once; where requests are expected, their ids are looked for in all slots.
+    /// Cost: O(1); O(slots) for an expected id.
     slot_index find(std::uint64_t id) const noexcept {
         if ((id & sent_bit) != 0) {
             std::uint64_t const i = id & ((std::uint64_t{1} << slot_bits_) - 1);
@@ -149,7 +150,7 @@ class slot_pool {
         return no_slot;
     }
 
-    /// Room for more members in each slot. Allocates; what is in flight stays.
+    /// Makes room for more members in each slot. Allocates; requests in flight stay.
     HERRING_SETUP void grow(std::size_t members) {
         if (members <= stride_) return;
         move(members_, members);
@@ -175,15 +176,15 @@ class slot_pool {
     std::size_t stride_, expected_ = 0;
     std::uint64_t begun_ = 0;
     std::vector<request_slot> slots_;
-    std::vector<asked_member> members_; // slot × stride + member, as are the next two
+    std::vector<asked_member> members_; // slot × stride + member, as the next two
     std::vector<peer_index> asked_;
     std::vector<contribution> rows_;
     std::vector<slot_index> free_;
 };
 
-/// Slots ordered by time; those of one time in the order of their requests.
+/// Slots ordered by time, and at equal times by the order of their requests.
 ///
-/// Cost:    a binary heap that knows where each slot is: O(log slots) a change, the first at once.
+/// Cost:    a binary heap that knows the place of each slot: O(log slots) a change, O(1) for the first.
 class due_queue {
   public:
     explicit due_queue(std::size_t slots) : where_(slots, absent) { heap_.reserve(slots); }
