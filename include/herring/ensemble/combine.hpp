@@ -1,5 +1,4 @@
-// herring: how the rows of an ensemble's members become one: spaces, weights, the concept of combine policies, and its models.
-// SPDX-License-Identifier: Apache-2.0
+// herring: how members' rows become one: spaces, weightings, the concept of combine policies, and its models.
 #ifndef HERRING_ENSEMBLE_COMBINE_HPP
 #define HERRING_ENSEMBLE_COMBINE_HPP
 
@@ -17,25 +16,25 @@
 
 namespace HERRING_NAMESPACE {
 
-/// What a member's row is, and in which numbers rows are combined. A name of no members: `space::value` and the like.
+/// The numbers in which rows are combined: `space::value` and the others.
 ///
-/// In all but `value` a member's row is its logits. A logit of −inf is masked: a probability of 0. NaN and +inf refuse the
-/// row, and so does a row of nothing but −inf.
+/// In all but `value` a member's row is its logits. A logit of −inf is masked: a probability of 0. NaN and
+/// +inf refuse the row, and so does a row of nothing but −inf.
 namespace space {
 
-/// Numbers as they are, which have to be finite: a regression, forces.
+/// Plain numbers, which must be finite: a regression, forces.
 struct value {
     static constexpr char const* name = "value";
     static constexpr bool of_logits = false;
 };
-/// Logits as they are: what a combined row adds to all of its logits has no meaning. An element that one of the rows masks is
-/// masked in the result.
+/// Logits as they are. A constant added to all logits of a combined row has no meaning. An element that one
+/// of the rows masks is masked in the result.
 struct logit {
     static constexpr char const* name = "logit";
     static constexpr bool of_logits = true;
 };
-/// Logits minus the logarithm of their sum of exponentials. A mean of these is a geometric mean of probabilities, which does
-/// not sum to 1. An element that one of the rows masks is masked in the result.
+/// Logits minus the logarithm of their sum of exponentials. Their mean is a geometric mean of probabilities,
+/// which does not sum to 1. An element that one of the rows masks is masked in the result.
 struct log_probability {
     static constexpr char const* name = "log_probability";
     static constexpr bool of_logits = true;
@@ -52,21 +51,21 @@ template <class Space>
 concept row_space = std::same_as<Space, space::value> || std::same_as<Space, space::logit> ||
     std::same_as<Space, space::log_probability> || std::same_as<Space, space::probability>;
 
-/// What weights do. They are one number a member, given with a request.
+/// The use of weights: one number a member, given with a request.
 namespace weighting {
 
-/// There are none: all rows count alike.
+/// No weights: all rows count alike.
 struct none {
     static constexpr char const* name = "none";
     static constexpr bool weighted = false, normalised = true;
 };
-/// Divided by the sum of the weights of those who answered. Not negative, and not all 0.
+/// Weights divided by the sum of the contributors' weights. Not negative, and not all 0.
 struct renormalised {
     static constexpr char const* name = "renormalised";
     static constexpr bool weighted = true, normalised = true;
 };
-/// Taken as they are, whoever answered: the weight of who is missing is missing. Negative weights are taken, but for
-/// probabilities.
+/// Weights as given: the weight of a missing member is missing in the result. They may be negative, except
+/// for probabilities.
 struct as_given {
     static constexpr char const* name = "as_given";
     static constexpr bool weighted = true, normalised = false;
@@ -78,14 +77,15 @@ template <class Weighting>
 concept row_weighting = std::same_as<Weighting, weighting::none> ||
     std::same_as<Weighting, weighting::renormalised> || std::same_as<Weighting, weighting::as_given>;
 
-/// What a rule promises, as `static constexpr combine_facts facts{...};`.
+/// The properties of a rule, as `static constexpr combine_facts facts{...};`.
 struct combine_facts {
-    /// `combine` is made of operators and `?:` alone, so that one template serves numbers and GNU vectors of them. False: it is
-    /// called element by element, and may be any code.
+    /// True if `combine` consists of operators and `?:` alone, so that one template serves numbers and GNU
+    /// vectors of them. Otherwise it is called element by element, and may be any code.
     bool takes_vectors = false;
-    /// It is Σ weight · row, divided by Σ weight where weights are normalised: kernels do that, and do not call `combine`.
+    /// True if the rule is Σ weight · row, divided by Σ weight where weights are normalised: kernels compute
+    /// that, and do not call `combine`.
     bool linear = false;
-    /// It counts what members would choose: only the index of a row's largest number travels.
+    /// True if the rule counts votes: only the index of a row's largest number travels.
     bool votes = false;
 };
 
@@ -118,12 +118,12 @@ template <class Policy>
 concept combine_takes_vectors =
     !Policy::facts.takes_vectors || combine_combines<Policy, clauses::combine::floats>;
 
-/// How the rows that came in become one, element by element.
+/// A rule that combines the rows of an answer, element by element.
 ///
-/// `combine<Lane>(rows, weights)` is called once an element, with the numbers of all rows that count, at least one, in the order
-/// of the roster, in the rule's space, and as many weights: with `weighting::none` and `renormalised` they sum to 1. The
-/// numbers are the rule's own copy: it may sort them. With the fact `takes_vectors`, a Lane is a GNU vector of floats too,
-/// which is as many elements.
+/// `combine<Lane>(rows, weights)` is called once an element, with the numbers of all rows that count, one at
+/// least, in roster order and in the rule's space, and with as many weights, which sum to 1 with
+/// `weighting::none` and `renormalised`. The numbers are a copy that the rule may sort. With the fact
+/// `takes_vectors` a Lane may also be a GNU vector of floats, one lane an element.
 ///
 /// Masked elements are −inf in logits and log-probabilities. NaN never comes in.
 template <class Policy>
@@ -173,7 +173,8 @@ template <class Policy> struct check<axes::combine, Policy> {
         "out: it is then called element by element");
 };
 
-/// Whether the rule makes sense for an element type: floating-point numbers, and of logits those that are combined as floats.
+/// True if the rule takes an element type: floating-point numbers; for logits and votes those that are
+/// combined as floats.
 template <class Policy, class Element>
 concept combine_supports = combine_policy<Policy> && element_type<Element> &&
     (std::is_same_v<accumulator<Element>, float> ||
@@ -187,9 +188,27 @@ namespace detail {
 struct mean_word {
     static constexpr char const* word = "mean";
 };
+struct median_word {
+    static constexpr char const* word = "median";
+};
+struct trimmed_mean_word {
+    static constexpr char const* word = "trimmed_mean";
+};
+// A number below 1,000 with a name.
+template <unsigned Number> struct permille {
+    static constexpr std::array<char, 4> digits = {
+        Number >= 100 ? static_cast<char>('0' + Number / 100) : ' ',
+        Number >= 10 ? static_cast<char>('0' + Number / 10 % 10) : ' ', static_cast<char>('0' + Number % 10),
+        0};
+    static constexpr char const* name = digits.data() + (Number >= 100 ? 0 : Number >= 10 ? 1 : 2);
+};
+struct vote_word {
+    static constexpr char const* word = "vote";
+};
 } // namespace detail
 
-/// The mean of the rows, element by element: Σ w·x / Σ w over those who answered, or Σ w·x with `weighting::as_given`.
+/// The mean of the rows, element by element: Σ w·x / Σ w over the contributors, or Σ w·x with
+/// `weighting::as_given`.
 ///
 /// Shape:   summed in the order of the roster, in fp32 (fp64 for double).
 /// Cost:    reads each row once and writes the result once.
@@ -210,15 +229,9 @@ template <row_space Space, row_weighting Weighting = herring::weighting::none> s
 };
 static_assert(combine_policy<mean<herring::space::probability>>);
 
-namespace detail {
-struct median_word {
-    static constexpr char const* word = "median";
-};
-} // namespace detail
-
 /// The median of the rows, element by element; of an even number of rows the mean of the middle two.
 ///
-/// Shape:   medians of probabilities do not sum to 1, and are not made to.
+/// Shape:   medians of probabilities do not sum to 1, and are not normalised.
 /// Cost:    up to 8 rows are sorted by networks in registers; beyond, the square of the rows.
 template <row_space Space> struct median {
     using axis = axes::combine;
@@ -238,25 +251,11 @@ template <row_space Space> struct median {
 };
 static_assert(combine_policy<median<herring::space::value>>);
 
-namespace detail {
-struct trimmed_mean_word {
-    static constexpr char const* word = "trimmed_mean";
-};
-// A number below 1,000 with a name.
-template <unsigned Number> struct permille {
-    static constexpr std::array<char, 4> digits = {
-        Number >= 100 ? static_cast<char>('0' + Number / 100) : ' ',
-        Number >= 10 ? static_cast<char>('0' + Number / 10 % 10) : ' ', static_cast<char>('0' + Number % 10),
-        0};
-    static constexpr char const* name = digits.data() + (Number >= 100 ? 0 : Number >= 10 ? 1 : 2);
-};
-} // namespace detail
-
-/// The mean of the rows that are left, element by element, when of those that came ⌊n · share⌋ of the least and as many of the
-/// greatest are left out.
+/// The mean of the rows, element by element, without the ⌊n · share⌋ least and as many greatest of the n
+/// numbers.
 ///
-/// Shape:   share in thousandths, below 500. With 200, the default: of 3 or 4 rows none is left out, of 5 to 9 one at each end.
-///          Such means of probabilities do not sum to 1, and are not made to.
+/// Shape:   share in thousandths, below 500. With 200, the default, of 3 or 4 rows none is left out, of 5 to
+///          9 one at each end. Such means of probabilities do not sum to 1, and are not normalised.
 /// Cost:    up to 8 rows are sorted by networks in registers; beyond, the square of the rows.
 template <row_space Space, unsigned PermilleAtEachEnd = 200>
 requires(PermilleAtEachEnd < 500) //
@@ -279,17 +278,12 @@ requires(PermilleAtEachEnd < 500) //
 };
 static_assert(combine_policy<trimmed_mean<herring::space::value>>);
 
-namespace detail {
-struct vote_word {
-    static constexpr char const* word = "vote";
-};
-} // namespace detail
-
-/// Each member has one vote, for the largest element of its row; equal elements go to the lowest index, and so do equal votes.
+/// The vote: one a member, for the largest element of its row. Equal elements, and equal votes, go to the
+/// lowest index.
 ///
-/// Shape:   a member's row is its logits, or any numbers of which the largest is its choice. 8 bytes travel, whatever the wire
-///          policy. The answer is entries: the ids that have votes, and each one's share of the votes of those who answered
-///          (with `as_given`, its weights).
+/// Shape:   a member's row is its logits, or any numbers of which the largest is its choice. 8 bytes travel,
+///          whatever the wire policy. The answer is entries: the ids that have votes, each with its share of
+///          the contributors' votes (with `as_given`, its weights).
 template <row_weighting Weighting = herring::weighting::none> struct vote {
     using axis = axes::combine;
     using space = herring::space::probability;

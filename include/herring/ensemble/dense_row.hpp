@@ -1,5 +1,4 @@
-// herring: a row of one number an element as a member encodes it: its head, what the policies make of it, and the encoder.
-// SPDX-License-Identifier: Apache-2.0
+// herring: a dense row, one number an element, as a member encodes it: head, layout by the policies, encoder.
 #ifndef HERRING_ENSEMBLE_DENSE_ROW_HPP
 #define HERRING_ENSEMBLE_DENSE_ROW_HPP
 
@@ -26,13 +25,13 @@ namespace HERRING_NAMESPACE::detail::ensembles {
 
 static_assert(std::endian::native == std::endian::little, "rows are little-endian");
 
-/// Bytes before a row's lanes; rows of plain values have none, unless an output needs the index.
+/// The head before a row's lanes. Rows of plain values have none, unless an output needs the index.
 ///
-/// The sum is in fp32, in fixed order, of what the lanes are when decoded: so decoded probabilities sum to 1.
+/// The sum is in fp32, in a fixed order, over the decoded lanes: so decoded probabilities sum to 1.
 struct row_head {
-    float origin = 0;      ///< what a lane of 0 means, as a logit: the row's largest
+    float origin = 0;      ///< the logit that a lane of 0 stands for: the row's largest
     float sum = 0;         ///< of the encoded exponentials; 0 where the space needs none
-    float entropy = 0;     ///< in nats, of the row as the member has it; 0 where no output needs it
+    float entropy = 0;     ///< in nats, of the row before encoding; 0 where no output needs it
     std::uint32_t top = 0; ///< index of the row's largest element; 0 where nothing needs it
 
     static row_head read(std::span<std::byte const> row) noexcept {
@@ -42,20 +41,24 @@ struct row_head {
     }
     void write(std::span<std::byte> row) const noexcept { std::memcpy(row.data(), this, sizeof *this); }
 
-    /// Whether a fold can compute with the facts, whatever the lanes are; `one`: what the largest exponential is encoded as.
+    /// True if a fold can compute with the head, whatever the lanes are. `one`: the code of the largest
+    /// exponential.
     bool possible(std::size_t elements, bool summed, float one) const noexcept {
         // A little more than one · elements, which rounding can reach.
         float const most = one * (static_cast<float>(elements) + 1) * 1.001f;
         return std::isfinite(origin) && (!summed || (sum >= one && sum <= most)) && top < elements;
     }
-    /// Whether `sum` is that of the lanes, as far as a sum of floats is known: the encoder's order gives the same bits, and any
-    /// order of up to 16,777 additions rounds by less.
+    /// True if `sum` is the sum of the lanes. The encoder's order gives the same bits; any order of up to
+    /// 16,777 additions rounds by less than the tolerance.
     bool has_sum(float of_lanes) const noexcept { return std::fabs(sum - of_lanes) <= 0.001f * of_lanes; }
-    /// Whether `entropy` can be that of so many probabilities of which the largest is `most`; 0: that is not known.
+    /// True if `entropy` can be that of so many probabilities of which the largest is `most`; 0: the largest
+    /// is not known.
     ///
-    /// Shape:  −ln p ≤ H ≤ −p·ln p − (1 − p)·ln((1 − p) / (n − 1)): the others have no mass but in as few as can be, or are equal.
+    /// Shape:  −ln p ≤ H ≤ −p·ln p − (1 − p)·ln((1 − p) / (n − 1)). Lower bound: the rest lies on as few
+    ///         elements as possible; upper bound: the rest is spread evenly.
     bool has_entropy(std::size_t elements, float most) const noexcept {
-        // The member's is of the row before encoding: logits as a bfloat16 has them move both bounds by up to 0.2.
+        // The member's entropy is of the row before encoding: logits as bfloat16 move both bounds by up to
+        // 0.2.
         constexpr float apart = 0.25f;
         float const others = static_cast<float>(elements - 1);
         float least = 0, largest = kernel::logarithm(others + 1);
@@ -72,7 +75,7 @@ struct row_head {
 static_assert(sizeof(row_head) == 16);
 
 template <class Wire, class Element> struct lane_of_wire {
-    using type = accumulator<Element>; // of what is decoded first
+    using type = accumulator<Element>; // the type of decoded numbers
 };
 template <class Wire, class Element>
 requires wire_with_lanes<Wire, Element> //
@@ -80,7 +83,10 @@ struct lane_of_wire<Wire, Element> {
     using type = typename Wire::template lane<Element>;
 };
 
-/// Shape:  a row is a `row_head`, where one is needed, and its elements as the wire has them: lanes, or tiles that it decodes.
+/// The layout of a row and the work on it, as the policies of a pack determine them.
+///
+/// Shape:  a row is a `row_head`, where one is needed, then its elements as the wire encodes them: lanes, or
+///         tiles that it decodes.
 template <class Number, class Combine, class Wire, class Outputs> struct dense_traits {
     using element = Number;
     using combine = Combine;
@@ -104,7 +110,7 @@ template <class Number, class Combine, class Wire, class Outputs> struct dense_t
         asked<outputs::entropy_of_mean> || asked<outputs::mutual_information>;
     static constexpr bool has_head = of_logits || asked<outputs::disagreement>;
     static constexpr bool has_lanes = wire_with_lanes<Wire, Number>;
-    // Logits travel less their largest, unless every one of their bits travels.
+    // Logits travel minus their largest, unless the wire keeps every bit.
     static constexpr bool shifted =
         of_logs || (std::is_same_v<space, herring::space::logit> && !Wire::facts.exact);
     static constexpr bool summed = of_probabilities || of_logs;
@@ -113,7 +119,7 @@ template <class Number, class Combine, class Wire, class Outputs> struct dense_t
     static constexpr std::size_t tile =
         (1024 + Wire::facts.group - 1) / Wire::facts.group * Wire::facts.group;
     static constexpr number infinite = std::numeric_limits<number>::infinity();
-    // What an exponential of 1 is encoded as, and the largest number that is encoded.
+    // `one`: the code of an exponential of 1. `largest`: the largest number that can be encoded.
     static constexpr bool half = std::is_same_v<lane, float16>;
     static constexpr float one = half ? 0x1p15f : Wire::facts.one;
     static constexpr number largest = half                ? number(65504)
@@ -123,17 +129,17 @@ template <class Number, class Combine, class Wire, class Outputs> struct dense_t
     static std::size_t row_bytes(std::size_t elements) noexcept {
         return (has_head ? sizeof(row_head) : 0) + Wire::template bytes<Number>(elements);
     }
-    /// The first element of a row.
+    /// Returns the first element of a row.
     static std::byte const* lanes_of(std::span<std::byte const> row) noexcept {
         return row.data() + (has_head ? sizeof(row_head) : 0);
     }
-    /// Elements `from` and on, of those that are encoded.
+    /// Decodes elements `from` and on.
     static void decode_tile(std::byte const* encoded, std::size_t from, std::span<number> to) noexcept {
         Wire::template decode<Number>(
             {encoded + Wire::template bytes<Number>(from), Wire::template bytes<Number>(to.size())}, to);
     }
 
-    /// What a lane may hold.
+    /// Returns the limits of a lane.
     static kernel::lane_limits<lane> limits() noexcept {
         using word = typename kernel::lane_limits<lane>::word;
         constexpr word infinity =
@@ -149,7 +155,8 @@ template <class Number, class Combine, class Wire, class Outputs> struct dense_t
             return {finite, finite};
     }
 
-    /// What an element of a combined row may be, of rows that are good; but for sums that are too large for a float.
+    /// Returns the limits of an element of a combined row if all rows are good; sums that overflow a float
+    /// exceed them.
     static kernel::lane_limits<Number> result_limits() noexcept {
         using word = typename kernel::lane_limits<Number>::word;
         constexpr word infinity = __builtin_bit_cast(word, static_cast<Number>(infinite));
@@ -165,7 +172,7 @@ template <class Number, class Combine, class Wire, class Outputs> struct dense_t
     static constexpr std::size_t padded(std::size_t bytes) noexcept { return round_up(bytes, 64); }
 };
 
-/// `Traits`: a `dense_traits`.
+/// The encoder of a row: checks it, encodes it, and sums what it has encoded. `Traits`: a `dense_traits`.
 template <class Traits> class dense_encoder {
     using element = typename Traits::element;
     using number = typename Traits::number;
@@ -194,7 +201,7 @@ template <class Traits> class dense_encoder {
     }
 
   private:
-    // Encodes what travels of the elements, and completes the head.
+    // Encodes the elements, and completes the head.
     static void encode_tiles(std::span<element const> row, [[maybe_unused]] number most,
                              [[maybe_unused]] row_head& head, std::span<std::byte> out) noexcept {
         alignas(64) number room[Traits::has_lanes ? 1 : Traits::tile + block::size];
@@ -265,13 +272,13 @@ template <class Traits> class dense_encoder {
         lanes const least = lanes{} + kernel::least_exponent; // below it e is 0
         return kernel::product(kernel::detail::greater_of(d, least), e);
     };
-    // Logits that fp16 would round to −inf, which masks.
+    // Keeps logits finite that fp16 would round to −inf, which masks.
     static constexpr auto kept_finite = [](lanes v) {
         lanes const least = lanes{} - Traits::largest;
         lanes const nearest = v < least ? least : v;
         return v == lanes{} - Traits::infinite ? v : nearest;
     };
-    // What an encoded block adds to the sum.
+    // Returns the terms that an encoded block adds to the sum.
     HERRING_ALWAYS_INLINE static block exponentials(block const& x) noexcept {
         if constexpr (Traits::of_logs)
             return kernel::exponential(x);

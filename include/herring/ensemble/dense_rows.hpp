@@ -1,5 +1,4 @@
-// herring: rows of one number an element at the frontend: checked, decoded, and folded into one.
-// SPDX-License-Identifier: Apache-2.0
+// herring: dense rows at the frontend: checked, decoded, and folded into one.
 #ifndef HERRING_ENSEMBLE_DENSE_ROWS_HPP
 #define HERRING_ENSEMBLE_DENSE_ROWS_HPP
 
@@ -22,10 +21,10 @@
 
 namespace HERRING_NAMESPACE::detail::ensembles {
 
-/// What an ensemble answers with, beside who contributed.
+/// The results of an answer of dense rows.
 template <class Number, class Outputs> struct dense_results : Outputs::template results<accumulator<Number>> {
     std::span<Number> values;     ///< the combined row
-    std::span<std::byte> scratch; ///< of fold, 64-byte aligned
+    std::span<std::byte> scratch; ///< memory of the fold, 64-byte aligned
 };
 
 /// A row that counts, as the loops over elements see it.
@@ -36,10 +35,10 @@ template <class Traits> struct dense_source {
     using space = typename Traits::space;
 
     std::byte const* at; ///< its first lane
-    number scale = 1;    ///< of a lane, decoded
-    number addend = 0;   ///< to a lane, decoded
-    number linear = 1;   ///< weight · scale: of a lane, in a linear rule
-    float weight = 1;    ///< those of outputs sum to 1
+    number scale = 1;    ///< factor of a decoded lane
+    number addend = 0;   ///< added to a decoded lane
+    number linear = 1;   ///< weight · scale: factor of a lane in a linear rule
+    float weight = 1;    ///< the weights of outputs sum to 1
     float entropy = 0;
     std::uint32_t top = 0;
 
@@ -57,7 +56,7 @@ template <class Traits> struct dense_source {
         }
         return made;
     }
-    /// Its numbers, of what its lanes hold.
+    /// Returns the row's numbers from its lanes.
     HERRING_ALWAYS_INLINE block decoded(block const& x) const noexcept {
         if constexpr (Traits::of_probabilities)
             return kernel::each([s = lanes{} + scale](lanes v) { return v * s; }, x);
@@ -68,7 +67,7 @@ template <class Traits> struct dense_source {
     }
 };
 
-/// One fold: the rows that count, their factors, and what is gathered on the way.
+/// One fold: the rows that count, their factors, and the outputs.
 template <class Traits> class dense_fold {
     using element = typename Traits::element;
     using number = typename Traits::number;
@@ -84,7 +83,7 @@ template <class Traits> class dense_fold {
   public:
     using results = dense_results<element, typename Traits::named_outputs>;
 
-    /// Of `results::scratch`.
+    /// Returns the bytes of `results::scratch`.
     static constexpr std::size_t scratch_bytes(std::size_t members) noexcept {
         return Traits::padded(members * sizeof(source)) + Traits::padded(members * sizeof(float)) +
                Traits::padded(members * sizeof(number)) + Traits::padded(members * 4 * sizeof(lanes)) +
@@ -105,7 +104,7 @@ template <class Traits> class dense_fold {
         take(stage_, rows.size() * 4);
         unpacked_ = reinterpret_cast<number*>(at);
 
-        // A row without weight does not count: 0 · −inf is no number.
+        // A row of weight 0 does not count: 0 · −inf is NaN.
         float total = 0;
         for (std::size_t row = 0; row < rows.size(); ++row) {
             float const weight = weighting::weighted && !given.empty() ? given[row] : 1.0f;
@@ -132,9 +131,9 @@ template <class Traits> class dense_fold {
         if constexpr (shifts && !scaled) constant_ /= divisor_;
     }
 
-    /// No row has a weight: there is nothing to fold.
+    /// True if no row has a weight.
     bool is_empty() const noexcept { return count_ == 0; }
-    /// All elements.
+    /// Folds all elements.
     void run(std::size_t elements) noexcept {
         for (std::size_t i = 0; i < elements; i += Traits::tile) {
             std::size_t const n = elements - i < Traits::tile ? elements - i : Traits::tile;
@@ -149,7 +148,7 @@ template <class Traits> class dense_fold {
             }
         }
     }
-    /// Then what is known of the whole row.
+    /// Computes the outputs of the whole row; after `run`.
     void finish([[maybe_unused]] std::size_t elements) noexcept {
         [[maybe_unused]] float mean_of_entropies = 0;
         if constexpr (Traits::wants_mean_entropy)
@@ -178,18 +177,18 @@ template <class Traits> class dense_fold {
     }
 
   private:
-    // Whether each row has a factor in a linear rule; else the sum is divided.
+    // True if each row has a factor in a linear rule; else the sum is divided.
     static constexpr bool scaled = weighting::weighted || Traits::of_probabilities;
     static constexpr bool shifts =
         (std::is_same_v<space, herring::space::logit> && Traits::shifted) || Traits::of_logs;
-    // With negative weights −inf would become +inf.
+    // Masks explicitly: with negative weights −inf would become +inf.
     static constexpr bool masks = Traits::of_logits && !Traits::of_probabilities && !weighting::normalised;
     static constexpr bool staged = Traits::wants_spread || !combine::facts.linear;
 
     HERRING_ALWAYS_INLINE number* tile_of(std::size_t row) const noexcept {
         return unpacked_ + row * (Traits::padded(Traits::tile * sizeof(number)) / sizeof(number));
     }
-    // n lanes of a row, from an offset in the tile on.
+    // Loads n lanes of a row, from an offset in the tile on.
     HERRING_ALWAYS_INLINE block load(std::size_t row, std::size_t from, std::size_t offset,
                                      std::size_t n) const noexcept {
         if constexpr (Traits::has_lanes)
@@ -273,7 +272,7 @@ template <class Traits> class dense_fold {
 
     HERRING_ALWAYS_INLINE void spread(std::size_t at, std::size_t n) noexcept {
         block variances = variance_of_stage();
-        if (n < block::size) { // what lies behind the row is none of it
+        if (n < block::size) { // lanes behind the end of the row count as 0
             number room[block::size];
             variances.store_wide(room);
             for (std::size_t i = n; i < block::size; ++i) room[i] = 0;
@@ -287,7 +286,7 @@ template <class Traits> class dense_fold {
                 greater(most_, greater(greater(variances.a, variances.b), greater(variances.c, variances.d)));
         }
     }
-    // In two passes over the stage: the mean, then the squares of the distances from it.
+    // Returns the variances, in two passes over the stage: the mean, then the squared distances from it.
     HERRING_ALWAYS_INLINE block variance_of_stage() const noexcept {
         lanes const* const rows = stage_;
         source const* const from = sources_;
@@ -317,20 +316,20 @@ template <class Traits> class dense_fold {
 
     results& out_;
     source* sources_ = nullptr;
-    float* weights_ = nullptr;   // what a rule is given
-    number* column_ = nullptr;   // an element of all rows, for rules that take no vectors
-    lanes* stage_ = nullptr;     // a block of all rows, register by register
-    number* unpacked_ = nullptr; // a tile of all rows, where there are no lanes
+    float* weights_ = nullptr;   // the weights given to a rule
+    number* column_ = nullptr;   // one element of all rows, for rules that take no vectors
+    lanes* stage_ = nullptr;     // one block of all rows, register by register
+    number* unpacked_ = nullptr; // one tile of all rows, where there are no lanes
     std::size_t count_ = 0;
-    number divisor_ = 1;         // of the sum, where rows have no factors
-    number reciprocal_ = 0;      // of the divisor, where it is exact
-    number constant_ = 0;        // to the sum
+    number divisor_ = 1;         // divisor of the sum, where rows have no factors
+    number reciprocal_ = 0;      // 1 / divisor, where that is exact
+    number constant_ = 0;        // added to the sum
     kernel::lane_sum entropies_; // Σ p·ln p of a tile
     float entropy_ = 0;
     lanes most_{}; // the largest variances
 };
 
-/// Rows of one number an element.
+/// Rows of one number an element (`row_format`).
 template <class Number, class Combine, class Wire, class Outputs> class dense_rows {
     using traits = dense_traits<Number, Combine, Wire, Outputs>;
     using number = typename traits::number;
@@ -427,15 +426,15 @@ template <class Number, class Combine, class Wire, class Outputs> class dense_ro
     }
 
   private:
-    // Only sums of probabilities are checked. In log space a wrong sum shifts all elements of the row by one constant, which its lanes
-    // can do as well, and a check would cost an exponential for each lane.
+    // Only sums of probabilities are checked. In log space a wrong sum shifts all elements of the row by one
+    // constant, as its lanes could, and a check would cost an exponential for each lane.
     static constexpr bool sums = traits::of_probabilities;
-    // Lanes are relative to the largest: what that one holds is known.
+    // Lanes are relative to the largest element, so the value of its lane is known.
     static constexpr bool relative = traits::of_probabilities || traits::shifted;
     static constexpr bool looks_for_largest =
         traits::has_lanes && traits::template asked<outputs::disagreement> && !relative;
 
-    // Σ of what lanes mean as the encoder has it, of a tile: in the same order, and so the same bits.
+    // Returns the sum of a tile's lanes, in the encoder's order, and so with the same bits.
     static float sum_of(std::byte const* at, std::size_t n) noexcept {
         kernel::lane_sum sum;
         for (std::size_t j = 0; j < n; j += block::size) {
@@ -443,7 +442,8 @@ template <class Number, class Combine, class Wire, class Outputs> class dense_ro
         }
         return sum.total();
     }
-    // Whether the facts are those of the lanes. `sum` and `largest` are of the lanes, where they were looked for.
+    // True if the head agrees with the lanes. `sum` and `largest` are those of the lanes, where they were
+    // computed.
     static bool fits(row_head const& head, [[maybe_unused]] std::byte const* lanes, std::size_t elements,
                      [[maybe_unused]] float sum, [[maybe_unused]] number largest) noexcept {
         if (!head.possible(elements, traits::summed, traits::of_probabilities ? traits::one : 1))

@@ -1,5 +1,4 @@
 // herring: rows of a few elements with their indices: encoded by members, checked and folded by the frontend.
-// SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_ENSEMBLE_ENTRY_ROWS_HPP
 #define HERRING_ENSEMBLE_ENTRY_ROWS_HPP
 
@@ -25,13 +24,14 @@
 
 namespace HERRING_NAMESPACE::detail::ensembles {
 
-/// Finds the `Most` largest elements of a row, or fewer of them.
+/// Finds the `Most` largest elements of a row, or fewer.
 ///
-/// Cost:     the constructor reads the row once, and keeps the largest element of each of at most 4 · Most groups. The k-th
-///           largest of those is a bound that at least k elements reach, so `first` reads the groups only that reach it: in a
-///           row in random order few elements are looked at one by one. In any order the time is linear.
+/// Cost:     the constructor reads the row once, and keeps the largest element of each of at most 4 · Most
+///           groups. The k-th largest of these is a bound that at least k elements reach, so `first` reads
+///           only groups that reach it. In a row in random order few elements are compared one by one; in any
+///           order the time is linear.
 /// Memory:   some 48 · Most bytes, in the object.
-/// Lifetime: of the row.
+/// Lifetime: no longer than the row.
 template <class Element, std::size_t Most> class largest_entries {
     using lanes = kernel::vector<float>;
     using block = kernel::row_block<Element>;
@@ -55,11 +55,11 @@ template <class Element, std::size_t Most> class largest_entries {
         for (std::size_t g = 0; g < groups_; ++g) largest_ = std::max(largest_, maxima_[g]);
     }
 
-    /// Then nothing else means anything.
+    /// True if the row has a NaN. Then the other functions return nothing of meaning.
     bool has_nan() const noexcept { return has_nan_; }
-    /// −inf of no elements.
+    /// Returns the largest element; −inf for an empty row.
     float largest() const noexcept { return largest_; }
-    /// Where the largest is, of equal ones the first; of a row that has one.
+    /// Returns the index of the largest element, of equals the first. Requires a row that is not empty.
     std::size_t index_of_largest() const noexcept {
         std::size_t group = 0;
         while (maxima_[group] != largest_) ++group;
@@ -67,11 +67,11 @@ template <class Element, std::size_t Most> class largest_entries {
         return from + kernel::index_of(row_.data() + from, row_.size() - from, largest_);
     }
 
-    /// The `count` largest, in the order of their ids; of equal ones at the last place the lowest ids. Those that are −inf are none
-    /// of them. count ≤ Most; to be called once.
+    /// Returns the `count` largest elements in the order of their ids; of equals at the last place the lowest
+    /// ids. Elements of −inf are left out. count ≤ Most; to be called once.
     std::span<entry const> first(std::size_t count) noexcept {
         float bar = -infinite;
-        bool reached = false; // whether an element that equals the bar counts
+        bool reached = false; // an element equal to the bar counts
         if (groups_ >= count) {
             std::copy(maxima_, maxima_ + groups_, values_);
             bar = nth_largest(groups_, count);
@@ -90,7 +90,7 @@ template <class Element, std::size_t Most> class largest_entries {
                     found_[found_count_++] = {static_cast<std::uint32_t>(i + j), each[j]};
                     if (found_count_ == most_found) {
                         bar = keep(count);
-                        reached = false; // for count elements do, with lower ids
+                        reached = false; // `count` elements with lower ids reach it
                     }
                 }
             }
@@ -126,11 +126,11 @@ template <class Element, std::size_t Most> class largest_entries {
         std::nth_element(values_, at, values_ + of, [](float a, float b) noexcept { return a > b; });
         return *at;
     }
-    // Drops all that are found but the `count` largest; returns the least of these.
+    // Drops all found elements but the `count` largest; returns the least of these.
     [[gnu::noinline]] float keep(std::size_t count) noexcept {
         for (std::size_t i = 0; i < found_count_; ++i) values_[i] = found_[i].value;
         float const least = nth_largest(found_count_, count);
-        std::size_t equal = count, kept = 0; // of those that equal the least, as many as there is room for
+        std::size_t equal = count, kept = 0; // equal: found elements equal to the least that have room
         for (std::size_t i = 0; i < found_count_; ++i) equal -= found_[i].value > least;
         for (std::size_t i = 0; i < found_count_; ++i) {
             if (found_[i].value < least || (found_[i].value == least && equal == 0)) continue;
@@ -153,17 +153,18 @@ template <class Element, std::size_t Most> class largest_entries {
 
 static_assert(std::endian::native == std::endian::little, "rows are little-endian");
 
-/// What an ensemble answers with, beside who contributed, where entries travel.
+/// The results of an answer of entries.
 template <class Outputs> struct entry_results : Outputs::template results<float> {
-    std::span<entry> entries; ///< ids ascending; each that a row has, with Σ w·p, or its share of the votes
-    float missing = 0;        ///< Σ w·(1 − Σ p) of what did not travel
-    std::uint32_t chosen = 0; ///< id of the largest entry; of equal ones the lowest
-    bool certain = false;     ///< whatever the missing mass belongs to, `chosen` would be the same
+    /// ids ascending; every id that a row has, with Σ w·p, or its share of the votes
+    std::span<entry> entries;
+    float missing = 0;        ///< Σ w·(1 − Σ p) over the mass that did not travel
+    std::uint32_t chosen = 0; ///< id of the largest entry; of equals the lowest
+    bool certain = false;     ///< `chosen` is the same whatever elements the missing mass belongs to
     std::span<entry> room;    ///< memory of entries
     std::span<std::byte> scratch;
 };
 
-/// Rows of `Wire::count(elements)` entries, or of one where the rule votes.
+/// Rows of `Wire::count(elements)` entries, or of one entry where the rule votes (`row_format`).
 template <class Element, class Combine, class Wire, class Outputs> class entry_rows {
     using weighting = typename Combine::weighting;
     static constexpr bool votes = Combine::facts.votes;
@@ -173,7 +174,7 @@ template <class Element, class Combine, class Wire, class Outputs> class entry_r
         std::uint32_t count = 0, zero = 0;
     };
 
-    // Entries that a row has at most, whatever its elements.
+    // The most entries of a row of any size.
     static constexpr std::size_t most_entries = [] {
         if constexpr (votes)
             return std::size_t{1};
@@ -184,7 +185,7 @@ template <class Element, class Combine, class Wire, class Outputs> class entry_r
   public:
     using results = entry_results<Outputs>;
 
-    /// Entries that a row has at most.
+    /// Returns the most entries of a row.
     static std::size_t row_entries(std::size_t elements) noexcept {
         if constexpr (votes)
             return elements < 1 ? elements : 1;
@@ -243,7 +244,8 @@ template <class Element, class Combine, class Wire, class Outputs> class entry_r
         return votes || mass <= 1.001f ? row_check::good : row_check::malformed;
     }
 
-    /// The entries of a checked row, as probabilities; of a vote, with 1. `out` has row_entries. Returns how many there are.
+    /// Writes the entries of a checked row as probabilities; a vote as 1. `out` has row_entries. Returns
+    /// their number.
     static std::size_t decode(std::span<std::byte const> row, std::size_t, std::span<entry> out) noexcept {
         std::size_t const count = count_of(row);
         for (std::size_t i = 0; i < count; ++i) {
@@ -270,12 +272,11 @@ template <class Element, class Combine, class Wire, class Outputs> class entry_r
     static bool fold(std::span<std::span<std::byte const> const> rows, std::span<float const> weights,
                      std::size_t elements, results& out) noexcept {
         std::byte* at = out.scratch.data();
-        auto* const known = reinterpret_cast<float*>(at); // of an entry: what bounds those who have it
+        auto* const known = reinterpret_cast<float*>(at); // Σ weight · bound of the rows that have the entry
         at += padded(out.room.size() * sizeof(float));
         auto* const sources = reinterpret_cast<source*>(at);
         at += padded(rows.size() * sizeof(source));
-        auto* const heap =
-            reinterpret_cast<std::uint32_t*>(at); // rows that have entries left, the least id first
+        auto* const heap = reinterpret_cast<std::uint32_t*>(at); // rows with entries left, the least id first
 
         std::size_t count = 0;
         float total = 0;
@@ -352,7 +353,7 @@ template <class Element, class Combine, class Wire, class Outputs> class entry_r
         bool advance() noexcept {
             if (++at >= count) return false;
             next = get(row, at);
-            return next.id < elements; // or it is not as it was checked
+            return next.id < elements; // else it is not as it was checked
         }
     };
 
@@ -365,7 +366,8 @@ template <class Element, class Combine, class Wire, class Outputs> class entry_r
         std::memcpy(&at, row.data() + sizeof(row_start) + i * sizeof(entry), sizeof at);
         return at;
     }
-    // At most as many as the row has room for: a member on this host may have written into its row since it was checked.
+    // Returns the entries of the row, at most as many as it has room for: a member on this host may have
+    // written into its row since the check.
     static std::size_t count_of(std::span<std::byte const> row) noexcept {
         row_start start;
         std::memcpy(&start, row.data(), sizeof start);
@@ -403,7 +405,8 @@ template <class Element, class Combine, class Wire, class Outputs> class entry_r
         for (std::size_t i = 1; i < out.entries.size(); ++i)
             if (out.entries[i].value > out.entries[best].value) best = i;
         out.chosen = out.entries[best].id;
-        // The choice has at least its value. What else could have more? A little more, for sums are rounded.
+        // The choice has at least its value; another entry at most its own plus the unknown mass.
+        // The factor is for rounded sums.
         float const least = out.entries[best].value;
         bool certain = votes || unknown * 1.00001f < least;
         for (std::size_t i = 0; i < out.entries.size() && certain && !votes; ++i)

@@ -1,5 +1,4 @@
-// herring: outputs of an ensemble beside the combined row, and the outputs policy: a list of them.
-// SPDX-License-Identifier: Apache-2.0
+// herring: the outputs of an ensemble beside the combined row, and the outputs policy, a list of them.
 #ifndef HERRING_ENSEMBLE_OUTPUTS_HPP
 #define HERRING_ENSEMBLE_OUTPUTS_HPP
 
@@ -14,13 +13,15 @@
 
 namespace HERRING_NAMESPACE {
 
-/// Outputs by their type. `result<Number>` is what an answer has: a span of one number an element, or a number.
+/// The outputs, each a type. `result<Number>` is what an answer holds: a span of one number an element, or a
+/// number.
 ///
-/// The rows are those that count, in the space of the combine rule, with equal weights or those of `weighting::renormalised`.
+/// They are computed from the rows that count, in the space of the combine rule, with equal weights or those
+/// of `weighting::renormalised`.
 namespace outputs {
 
-/// Of each element: the mean of the squared distances of the rows from their mean, the population's variance. 0 where a row
-/// masks the element.
+/// The population variance of each element: the mean of the squared distances of the rows from their mean. 0
+/// where a row masks the element.
 ///
 /// Cost: each row is read twice from the first-level cache, and one number an element is written.
 struct variance {
@@ -32,22 +33,23 @@ struct maximal_deviation {
     static constexpr char const* name = "maximal_deviation";
     template <class Number> using result = Number;
 };
-/// The share of the rows whose largest element is another than that of the combined row; ties go to the lowest index.
+/// The share of the rows whose largest element differs from that of the combined row; ties go to the lowest
+/// index.
 struct disagreement {
     static constexpr char const* name = "disagreement";
     template <class Number> using result = float;
 };
-/// The entropy, in nats, of the combined probabilities. Of `combine::mean<space::probability>` only.
+/// The entropy, in nats, of the combined probabilities. For `combine::mean<space::probability>` only.
 struct entropy_of_mean {
     static constexpr char const* name = "entropy_of_mean";
     template <class Number> using result = float;
 };
-/// The mean of the entropies, in nats, of the members' rows, before these are encoded. Not of `space::value`.
+/// The mean of the entropies, in nats, of the members' rows before encoding. Not for `space::value`.
 struct mean_entropy {
     static constexpr char const* name = "mean_entropy";
     template <class Number> using result = float;
 };
-/// entropy_of_mean − mean_entropy: how much members differ, beyond what each of them leaves open. Not below 0.
+/// entropy_of_mean − mean_entropy: the disagreement of members beyond the uncertainty of each. Not below 0.
 struct mutual_information {
     static constexpr char const* name = "mutual_information";
     template <class Number> using result = float;
@@ -79,7 +81,7 @@ concept outputs_once = requires {
     requires bool(Policy::all_once);
 };
 
-/// A list of outputs. What is not in it is neither computed nor stored.
+/// A list of outputs. Outputs that are not listed are neither computed nor stored.
 template <class Policy>
 concept outputs_policy = std::same_as<typename Policy::axis, axes::outputs> && outputs_named<Policy> &&
     outputs_is_a_list<Policy> && outputs_known<Policy> && outputs_once<Policy>;
@@ -121,7 +123,7 @@ template <class... Output> constexpr char const* name_of_list() noexcept {
 }
 template <class Output, class Number> struct stored { typename Output::template result<Number> value{}; };
 template <class Number, class... Output> struct stored_results : stored<Output, Number>... {
-    /// `get<outputs::variance>()`: a span or a number.
+    /// Returns a span or a number: `get<outputs::variance>()`.
     template <class Asked> auto& get() noexcept { return static_cast<stored<Asked, Number>&>(*this).value; }
     template <class Asked> auto const& get() const noexcept {
         return static_cast<stored<Asked, Number> const&>(*this).value;
@@ -142,7 +144,7 @@ template <class... Output> struct of {
 
     template <class Asked> static constexpr bool has = (std::is_same_v<Asked, Output> || ...);
 
-    /// What is stored of them.
+    /// The stored results of all listed outputs.
     template <class Number> using results = detail::stored_results<Number, Output...>;
 };
 

@@ -1,5 +1,4 @@
-// herring: the memory that a frontend and a member of one machine show each other: requests, and rows.
-// SPDX-License-Identifier: Apache-2.0
+// herring: the memory that a frontend and a member of one machine share: requests one way, rows the other.
 #ifndef HERRING_ENSEMBLE_SHARED_REGIONS_HPP
 #define HERRING_ENSEMBLE_SHARED_REGIONS_HPP
 
@@ -24,28 +23,27 @@
 
 namespace HERRING_NAMESPACE::detail::ensembles {
 
-/// Of rows that their member sends without having been asked, which it does in places of their own: those that are on their
-/// way or in an answer, and those that came early.
+/// Places for rows that a member sends unasked: those under way or in an answer, and those that came early.
 inline constexpr std::uint32_t spare_places = 4 + early_places;
 
-/// Where the parts of a frontend's memory lie.
+/// The layout of a frontend's memory.
 ///
-/// Shape:   facts (a page) · a slot for each request in flight: its id, then its bytes · a section for each peer: this frontend's
-///          sleep flag, how often each spare place was given back, the ring of asks.
-/// Memory:  4 KiB + in_flight · ⌈128 + request_bytes⌉ + peers · ⌈256 + 64 · credits⌉, each product in pages and credits a
-///          power of two; sections are allocated as peers come.
+/// Shape:   header (a page) · a slot for each request in flight: its id, then its bytes · a section for each
+///          peer: this frontend's sleep flag, how often each spare place was given back, the ring of asks.
+/// Memory:  4 KiB + in_flight · ⌈128 + request_bytes⌉ + peers · ⌈256 + 64 · credits⌉, each product in pages
+///          and credits a power of two; sections are allocated as peers come.
 struct request_layout {
     std::uint64_t in_flight = 0; ///< slots
     std::uint64_t request_bytes = 0;
-    std::uint64_t peers = 0;   ///< that this frontend may ever have
-    std::uint64_t credits = 0; ///< most asks that a peer has unanswered
+    std::uint64_t peers = 0;   ///< peers that this frontend may ever have
+    std::uint64_t credits = 0; ///< most unanswered asks of a peer
 
     static constexpr std::uint64_t magic = 0x3151455247495248; // "HRIGREQ1"
     static constexpr std::uint64_t most = std::uint64_t{1} << 46;
 
     bool operator==(request_layout const&) const = default;
 
-    /// That no sum below overflows.
+    /// True if no sum below overflows.
     bool is_sound() const noexcept {
         std::uint64_t slots = 0;
         return in_flight > 0 && in_flight <= 1u << 20 && peers > 0 && peers <= 1u << 24 && credits > 0 &&
@@ -65,26 +63,26 @@ struct request_layout {
     }
     std::uint64_t bytes() const noexcept { return section_at(peers); }
 
-    static constexpr std::uint64_t slot_head = 128; // two lines, for they are fetched in pairs
+    static constexpr std::uint64_t slot_head = 128; // two cache lines, which are fetched in pairs
     static constexpr std::uint64_t section_head = 256;
 };
 
-/// In front of a request's bytes.
+/// The head of a slot, before the request's bytes.
 struct request_head {
     std::atomic<std::uint64_t> id; // of the request whose bytes are here; 0: they are being written
 };
 
-/// At the start of a peer's section, in front of the cells.
+/// The head of a peer's section, before the ring's cells.
 struct request_section {
-    sleep_flag frontend; // sleeps
+    sleep_flag frontend; // the frontend sleeps
     // How often each of the peer's spare places was given back, counted from the origin of its rows.
     alignas(128) std::atomic<std::uint64_t> given_back[spare_places];
 };
 static_assert(sizeof(request_section) == request_layout::section_head);
 
-/// A frontend's memory: requests lie here once for all members of the machine, who read them in place.
+/// A frontend's memory: each request lies here once for all members of the machine, which read it in place.
 ///
-/// Errors: `no_resources`, `unsupported` (then members come by tcp), `bad_argument`.
+/// Errors: `no_resources`, `unsupported` (then members connect by TCP), `bad_argument`.
 /// Lifetime: outlives the lanes.
 class request_region {
   public:
@@ -100,18 +98,19 @@ class request_region {
         std::memcpy(memory_.data(), facts.data(), sizeof facts);
     }
 
-    /// For the members of this machine; stays this object's.
+    /// Returns the descriptor that members of this machine map. This object owns it.
     int descriptor() const noexcept { return memory_.descriptor(); }
     request_layout const& layout() const noexcept { return layout_; }
 
-    /// Where the bytes of the slot's next request go. From here on members that still work on the slot's last request can tell.
+    /// Returns the place for the bytes of the slot's next request. From here on members that work on the
+    /// slot's last request can tell.
     std::span<std::byte> slot(slot_index slot) noexcept {
         head(slot).id.store(0, std::memory_order_relaxed);
         std::atomic_thread_fence(std::memory_order_release);
         return {bytes_of(slot), layout_.request_bytes};
     }
 
-    /// Makes the slot that of request `id`, unless it is already; copies `request`, if it does not lie there.
+    /// Makes the slot that of request `id`, unless it is already; copies `request` if it lies elsewhere.
     void put(slot_index slot, std::uint64_t id, std::span<std::byte const> request) noexcept {
         if (head(slot).id.load(std::memory_order_relaxed) == id) return;
         if (request.data() != bytes_of(slot) && !request.empty())
@@ -119,7 +118,8 @@ class request_region {
         head(slot).id.store(id, std::memory_order_release);
     }
 
-    /// Allocates the section of `peer`, which may have been that of an incarnation before.
+    /// Allocates the section of `peer`, which an earlier incarnation may have used.
+    ///
     /// Errors: `no_resources`.
     HERRING_SETUP void open_section(peer_index peer) {
         memory_.allocate(layout_.section_at(peer), layout_.section_bytes());
@@ -144,16 +144,16 @@ class request_region {
     sealed_memory memory_{};
 };
 
-/// What a member sees of it.
+/// A frontend's memory as a member maps it.
 ///
-/// Errors: `protocol`, which says what is wrong with the memory.
+/// Errors: `protocol`, with what is wrong with the memory.
 class request_view {
   public:
     request_view() = default;
     HERRING_SETUP request_view(detail::descriptor file, peer_index peer)
         : memory_(std::move(file), memory_page, 4 * request_layout::most, false) {
         std::array<std::uint64_t, 5> facts;
-        std::memcpy(facts.data(), memory_.data(), sizeof facts); // once: what is checked is what is used
+        std::memcpy(facts.data(), memory_.data(), sizeof facts); // once: the checked copy is the one in use
         layout_ = {facts[1], facts[2], facts[3], facts[4]};
         if (facts[0] != request_layout::magic || !layout_.is_sound() || layout_.bytes() != memory_.size() ||
             peer >= layout_.peers)
@@ -173,7 +173,8 @@ class request_view {
     std::span<std::byte const> bytes_of(slot_index slot) const noexcept {
         return {memory_.data() + layout_.slot_at(slot) + request_layout::slot_head, layout_.request_bytes};
     }
-    /// Whether the slot's bytes are those of request `id`: asked before they are read, and again after.
+    /// True if the slot's bytes are those of request `id`. To be called before they are read, and again
+    /// after.
     bool holds(slot_index slot, std::uint64_t id) const noexcept {
         auto const& head = *reinterpret_cast<request_head const*>(memory_.data() + layout_.slot_at(slot));
         std::atomic_thread_fence(std::memory_order_acquire);
@@ -185,16 +186,16 @@ class request_view {
     request_layout layout_{};
 };
 
-/// Where the parts of a member's memory lie. Both ends know it from the admission, so the file has one right size.
+/// The layout of a member's memory. Both ends know it from the admission, so the file has one right size.
 ///
-/// Shape:   facts, and at 128 the member's sleep flag (a page) · the ring of answers · a place for each row: first those of
-///          asks, then the spare ones.
-/// Memory:  4 KiB + ⌈64 · cells⌉ + ⌈(credits + 8) · stride + 4 KiB⌉ in pages; cells: a power of two above credits + 8; stride:
-///          row_bytes in two cache lines, in pages where it is a page or more.
+/// Shape:   header, and at 128 the member's sleep flag (a page) · the ring of answers · a place for each row:
+///          first those of asks, then the spare ones.
+/// Memory:  4 KiB + ⌈64 · cells⌉ + ⌈(credits + 8) · stride + 4 KiB⌉ in pages; cells: a power of two above
+///          credits + 8; stride: row_bytes in two cache lines, in pages where it is a page or more.
 ///
-/// Rows that are folded together are read side by side. If they all began at the same offset in a page, each step would need
-/// one set of the first-level cache for all of them, which has 8 to 12 lines: so rows of peer p begin 39 · p cache lines later,
-/// modulo a page.
+/// Rows that are folded together are read side by side. If all began at the same offset in a page, each
+/// step would need one set of the first-level cache for all of them, which has 8 to 12 lines. So rows of peer p
+/// begin 39 · p cache lines later, modulo a page.
 struct row_layout {
     std::uint64_t peer = 0;
     std::uint64_t credits = 0; ///< places of asks
@@ -228,9 +229,9 @@ struct row_layout {
     static constexpr std::uint64_t flag_at = 128;
 };
 
-/// A member's memory for one incarnation at one frontend. Nothing of an incarnation before is in it.
+/// A member's memory for one incarnation at one frontend. It holds nothing of earlier incarnations.
 ///
-/// Errors: `no_resources`, `unsupported` (then the member goes by tcp), `bad_argument`.
+/// Errors: `no_resources`, `unsupported` (then the member connects by TCP), `bad_argument`.
 class row_region {
   public:
     row_region() = default;
@@ -246,10 +247,10 @@ class row_region {
         std::memcpy(memory_.data(), facts.data(), sizeof facts);
     }
 
-    /// For the frontend; stays this object's.
+    /// Returns the descriptor that the frontend maps. This object owns it.
     int descriptor() const noexcept { return memory_.descriptor(); }
     row_layout const& layout() const noexcept { return layout_; }
-    /// Random: where sequences of the rings of this incarnation begin.
+    /// Returns the random number at which the sequences of this incarnation's rings begin.
     std::uint64_t origin() const noexcept { return origin_; }
 
     sleep_flag& flag() noexcept {
@@ -266,9 +267,9 @@ class row_region {
     sealed_memory memory_{};
 };
 
-/// What a frontend sees of it.
+/// A member's memory as a frontend maps it.
 ///
-/// Errors: `protocol`, which says what is wrong with the memory.
+/// Errors: `protocol`, with what is wrong with the memory.
 class row_view {
   public:
     row_view() = default;
@@ -290,7 +291,7 @@ class row_view {
     ring_cell const* answers() const noexcept {
         return reinterpret_cast<ring_cell const*>(memory_.data() + memory_page);
     }
-    /// `place` < places.
+    /// Returns a row. `place` < places.
     std::byte const* row(place_index place) const noexcept { return memory_.data() + layout_.row_at(place); }
 
   private:

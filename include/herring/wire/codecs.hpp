@@ -1,5 +1,4 @@
-// herring: the wire policies: as_is, bf16 and fp16 (a number an element), top_k and decision (a few entries of a row).
-// SPDX-License-Identifier: Apache-2.0
+// herring: the wire policies: as_is, bf16, fp16 (a number an element); top_k, decision (entries of a row).
 #ifndef HERRING_WIRE_CODECS_HPP
 #define HERRING_WIRE_CODECS_HPP
 
@@ -16,12 +15,28 @@
 
 namespace HERRING_NAMESPACE::wire {
 
-/// The members of a codec whose lanes are `Lane<Element>`: rounded to nearest, ties to even. For codecs to derive from.
+namespace detail {
+template <class Element> struct itself { using type = Element; };
+template <class> struct always_bfloat16 { using type = bfloat16; };
+template <class> struct always_float16 { using type = float16; };
+template <std::size_t Count>
+inline constexpr auto top_k_name = [] {
+    std::array<char, 12> text{'t', 'o', 'p', '_', 'k', '<'};
+    std::size_t at = 6, unit = 1;
+    while (Count / unit >= 10) unit *= 10;
+    for (; unit > 0; unit /= 10) text[at++] = static_cast<char>('0' + Count / unit % 10);
+    text[at] = '>';
+    return text;
+}();
+} // namespace detail
+
+/// The members of a codec whose lanes are `Lane<Element>`, rounded to nearest, ties to even; a base class of
+/// codecs.
 template <template <class> class Lane> struct lanes_of {
     using axis = axes::wire;
     template <class Element> using lane = typename Lane<Element>::type;
 
-    /// Floating-point types that are combined in the type that the lanes are combined in.
+    /// Floating-point types that are combined in the type in which the lanes are combined.
     template <class Element>
     static constexpr bool supports = std::is_floating_point_v<accumulator<Element>>&&
         std::is_same_v<accumulator<Element>, accumulator<lane<Element>>>;
@@ -54,22 +69,14 @@ template <template <class> class Lane> struct lanes_of {
     }
 };
 
-namespace detail {
-template <class Element> struct itself { using type = Element; };
-} // namespace detail
-
 /// Sends a number as an element of the row's type.
 ///
-/// Shape:   sizeof(T) bytes an element; the same bits come back, but for a NaN, which is made canonical.
+/// Shape:   sizeof(T) bytes an element; the same bits come back, but for a NaN, which becomes canonical.
 struct as_is : lanes_of<detail::itself> {
     static constexpr char const* name = "as_is";
     static constexpr wire_facts facts{.exact = true};
 };
 static_assert(wire_policy<as_is> && wire_supports<as_is, double> && !wire_supports<as_is, int>);
-
-namespace detail {
-template <class> struct always_bfloat16 { using type = bfloat16; };
-} // namespace detail
 
 /// Sends a number as a bfloat16, rounded to nearest, ties to even.
 ///
@@ -80,38 +87,23 @@ struct bf16 : lanes_of<detail::always_bfloat16> {
 };
 static_assert(wire_policy<bf16> && wire_supports<bf16, float> && !wire_supports<bf16, double>);
 
-namespace detail {
-template <class> struct always_float16 { using type = float16; };
-} // namespace detail
-
 /// Sends a number as an IEEE binary16, rounded to nearest, ties to even.
 ///
-/// Shape:   2 bytes an element. Relative error at most 2⁻¹¹ from 6.1e-5 to 65504; absolute error at most 2⁻²⁵ below. Rows of
-///          probabilities are multiplied by 2¹⁵, so that what is below 1e-9 of the largest is less precise, not what is
-///          below 3e-5.
+/// Shape:   2 bytes an element. Relative error at most 2⁻¹¹ from 6.1e-5 to 65504; absolute error at most 2⁻²⁵
+///          below. Rows of probabilities are multiplied by 2¹⁵: less precise are numbers below 1e-9 of the
+///          largest, not those below 3e-5.
 struct fp16 : lanes_of<detail::always_float16> {
     static constexpr char const* name = "fp16";
     static constexpr wire_facts facts{.one = 0x1p15f, .largest = 65504};
 };
 static_assert(wire_policy<fp16> && wire_supports<fp16, float> && !wire_supports<fp16, double>);
 
-namespace detail {
-template <std::size_t Count>
-inline constexpr auto top_k_name = [] {
-    std::array<char, 12> text{'t', 'o', 'p', '_', 'k', '<'};
-    std::size_t at = 6, unit = 1;
-    while (Count / unit >= 10) unit *= 10;
-    for (; unit > 0; unit /= 10) text[at++] = static_cast<char>('0' + Count / unit % 10);
-    text[at] = '>';
-    return text;
-}();
-} // namespace detail
-
-/// Sends the `Count` most probable elements of a row of logits: {id, log-probability}, ids ascending. Of equal ones at the last
-/// place the lowest ids travel. Masked elements do not.
+/// Sends the `Count` most probable elements of a row of logits: {id, log-probability}, ids ascending. If
+/// several are equal at the last place, the lowest ids travel. Masked elements do not travel.
 ///
-/// Shape:   8 + 8 · min(Count, elements) bytes a row. Combined by `combine::mean<space::probability>` to entries, never to a row
-///          of all elements: an id that a member did not send counts 0, and the mass that did not travel is reported.
+/// Shape:   8 + 8 · min(Count, elements) bytes a row. Combined by `combine::mean<space::probability>` to
+///          entries, never to a row of all elements: an id that a member did not send counts 0, and the mass
+///          that did not travel is reported.
 template <std::size_t Count>
 requires(Count >= 1 && Count <= 1024) //
     struct top_k {
@@ -126,16 +118,16 @@ requires(Count >= 1 && Count <= 1024) //
 };
 static_assert(wire_policy<top_k<64>>);
 
-/// Chooses the most probable element; of equal ones the lowest index.
+/// Chooses the most probable element; of equals the lowest index.
 struct argmax {
     static constexpr char const* name = "argmax";
 };
 
-/// Sends what a member would choose of its row of logits: {id, log-probability}.
+/// Sends a member's choice from its row of logits: {id, log-probability}.
 ///
-/// Shape:   16 bytes a row. Combined by `combine::vote`, which counts, or by `combine::mean<space::probability>`, which adds the
-///          probabilities that members give their own choice; an answer says whether what did not travel could change the
-///          choice.
+/// Shape:   16 bytes a row. Combined by `combine::vote`, which counts, or by
+///          `combine::mean<space::probability>`, which adds the probabilities that members give their own
+///          choice; an answer tells if the mass that did not travel could change the choice.
 template <class Choice = argmax>
 requires(std::is_same_v<Choice, argmax>) //
     struct decision {
