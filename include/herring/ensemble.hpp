@@ -1,4 +1,4 @@
-// herring: `ensemble<Element, Policies...>`: a frontend asks n members, and combines the rows of those who answer in time.
+// herring: `ensemble<Element, Policies...>`: a frontend asks n members, combines the rows in time.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_ENSEMBLE_HPP
 #define HERRING_ENSEMBLE_HPP
@@ -46,7 +46,7 @@ template <> struct default_policy<axes::quorum> { using type = quorum::by_deadli
 
 namespace detail::ensembles {
 
-/// What frontend and members compare of a pack: the policies that change what a row is.
+/// Returns the names that frontend and members compare: the policies that change a row.
 template <class Pack> HERRING_SETUP std::string names_of() {
     std::string all;
     append(all, {"combine=", policy_name<typename Pack::combine>(), " wire=",
@@ -64,12 +64,12 @@ struct fitting<Pack> {
     using type = Pack;
 };
 
-/// The sentence about the pack has been printed, and nothing else is to be: so this takes every call that an ensemble takes,
-/// and returns types that are used alike.
+/// The stand-in for the ensemble of a refused pack. Its sentence has been printed, and no other error shall
+/// follow: so it takes every call that an ensemble takes, and returns types that are used alike.
 template <class Element> struct inert_ensemble {
     using element = Element;
 
-    /// Converts to whatever an output of an answer is used as.
+    /// Converts to the type of any output.
     struct anything {
         template <class Output> operator Output() const noexcept { return Output{}; }
     };
@@ -106,7 +106,7 @@ template <class Element> struct inert_ensemble {
         explicit frontend(frontend_options const&) noexcept {}
         frontend(frontend const&) = delete;
         frontend& operator=(frontend const&) = delete;
-        ~frontend() {} // as a frontend's: an object that is only constructed is not «unused»
+        ~frontend() {} // keeps an unused object from a warning, as a frontend's destructor does
 
         using answer = inert_ensemble::answer;
         struct ticket {
@@ -164,16 +164,17 @@ template <class Element> struct inert_ensemble {
 
 } // namespace detail::ensembles
 
-/// An ensemble: `frontend`, which a server embeds, and `member`, which each model's process has.
+/// An ensemble: `frontend`, which a server embeds, and `member`, which the process of each model has.
 ///
 ///     frontend ── request, remaining time ──▶ member 0..n−1        by TCP, or shared memory on one host
-///     frontend ◀── row, encoded ───────────── those who are in time
-///     answer: one combined row, who contributed, why the others did not
+///     frontend ◀── row, encoded ───────────── members that are in time
+///     answer: one combined row, its contributors, and the reason why each other member is missing
 ///
 /// Example:
 /// ```cpp
 /// using voters = herring::ensemble<float, combine::mean<space::probability>, quorum::at_least<3>>;
-/// voters::frontend front({.listen = "127.0.0.1:7001", .members = {"a", "b", "c", "d"}, .elements = 1000, .request_bytes = 4096});
+/// voters::frontend front({.listen = "127.0.0.1:7001", .members = {"a", "b", "c", "d"}, .elements = 1000,
+///                         .request_bytes = 4096});
 /// voters::answer a = front.ask(input, 2ms);
 ///
 /// voters::member me({.frontends = {"host:7001"}, .name = "a", .elements = 1000, .request_bytes = 4096});
@@ -218,25 +219,26 @@ template <class Pack> struct basic_ensemble {
     }
 
   public:
-    /// The combined row of one request, and who is in it (`ensemble/answer.hpp`).
+    /// The combined row of one request, and its contributors (`ensemble/answer.hpp`).
     using answer = detail::ensembles::basic_answer<element, frontend_core>;
     /// A request at a member (`ensemble/job.hpp`).
     using job = typename member_core::job;
 
-    /// Asks, and combines (`ensemble/frontend.hpp` has what it can do).
+    /// Asks members and combines their rows (`ensemble/frontend.hpp` has the functions).
     class frontend : public detail::ensembles::basic_frontend<element, frontend_core> {
       public:
-        /// Listens; members come when they come: `ready()`.
+        /// Listens; members may connect at any time: `ready()`.
         ///
-        /// Errors: `bad_argument` naming the option; `unreachable` for an address that cannot be listened on; `no_resources`.
+        /// Errors: `bad_argument` naming the option; `unreachable` for an address that cannot be listened on;
+        ///         `no_resources`.
         HERRING_SETUP explicit frontend(frontend_options options)
             : detail::ensembles::basic_frontend<element, frontend_core>(settings_of(std::move(options))) {}
     };
 
-    /// Answers (`ensemble/member.hpp` has what it can do).
+    /// Answers requests (`ensemble/member.hpp` has the functions).
     class member : public detail::ensembles::basic_member<element, member_core> {
       public:
-        /// Dials all frontends, again and again; returns at once.
+        /// Returns at once, and keeps connecting to all frontends.
         ///
         /// Errors: `bad_argument` naming the option; `no_resources`.
         HERRING_SETUP explicit member(member_options options)
@@ -252,12 +254,12 @@ template <class Pack> struct basic_ensemble {
     };
 };
 
-/// Stands for the ensemble of a refused pack, whose sentence has been printed.
+/// The ensemble of a refused pack, whose sentence has been printed.
 template <class Element>
 struct basic_ensemble<rejected<Element>> : detail::ensembles::inert_ensemble<Element> {};
 
-/// An ensemble whose rows have elements of one type, composed of policies in any order. `combine` has no default;
-/// wire: as_is, outputs: none, quorum: by_deadline<>, waiting: adaptive.
+/// An ensemble whose rows have elements of one type, composed of policies in any order. `combine` has no
+/// default; wire: as_is, outputs: none, quorum: by_deadline<>, waiting: adaptive.
 template <class Element, class... Policies>
 using ensemble = basic_ensemble<
     typename detail::ensembles::fitting<detail::ensembles::resolve_t<Element, Policies...>>::type>;

@@ -1,4 +1,4 @@
-// herring: ensembles on an event loop of Boost.Asio's: requests and jobs as asynchronous operations with any completion token.
+// herring: ensembles on an event loop of Boost.Asio: requests and jobs with any completion token.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_ENSEMBLE_ASIO_HPP
 #define HERRING_ENSEMBLE_ASIO_HPP
@@ -21,13 +21,13 @@ namespace HERRING_NAMESPACE {
 
 /// A frontend whose requests are asynchronous operations.
 ///
-/// Nothing waits while none of them is under way, so that `io_context::run` returns then. `frontend()` is the frontend itself,
-/// whose `ask` may be called too.
+/// Without a request in flight nothing waits, so that `io_context::run` returns. `frontend()` is the frontend
+/// itself; its `ask` may be called too.
 ///
 /// Threads:  any, at once.
-/// Cost:     beside the frontend's, `in_flight` · 320 bytes; handlers of more than 256 bytes are allocated by their associated
-///           allocator.
-/// Lifetime: answers may outlive it. Destroyed, it completes what is under way as `closed`.
+/// Cost:     beside the frontend's, `in_flight` · 320 bytes; handlers of more than 256 bytes are allocated by
+///           their associated allocator.
+/// Lifetime: answers may outlive it. The destructor completes pending operations as `closed`.
 template <class Ensemble> class asio_frontend {
   public:
     using answer = typename Ensemble::answer;
@@ -43,13 +43,15 @@ template <class Ensemble> class asio_frontend {
     typename Ensemble::frontend& frontend() noexcept { return state_->front; }
     executor_type get_executor() const noexcept { return state_->ready.get_executor(); }
 
-    /// Asks as `frontend::ask` does, and completes with the answer: `void(answer)`. A request that is refused, as busy, completes
-    /// too. One that makes no sense any more where the operation begins, as the roster has grown since this call, fails.
+    /// Asks as `frontend::ask` does, and completes with the answer: `void(answer)`. A request that is
+    /// refused, as busy, completes too. A request that is not valid any more when the operation begins, as
+    /// the roster has grown since this call, fails.
     ///
     /// Threads:  any. The handler runs on its associated executor, never within this call.
-    /// Lifetime: input and weights, until the operation has begun: with most tokens, of this call.
-    /// Cancels:  by the handler's cancellation slot, where Boost has them (from 1.77); everywhere by `frontend().cancel(id)`.
-    /// `id`:     if given, the request's number is written there before the operation can complete.
+    /// Lifetime: input and weights: until the operation has begun; with most tokens, during this call.
+    /// Cancels:  by the handler's cancellation slot, where Boost has them (from 1.77); everywhere by
+    ///           `frontend().cancel(id)`.
+    /// `id`:     if given, receives the request's number before the operation can complete.
     /// Errors:   `bad_argument`, thrown by this call, whatever the token.
     template <class Token>
     auto async_ask(std::span<std::byte const> input, std::chrono::nanoseconds within, Token&& token,
@@ -65,8 +67,8 @@ template <class Ensemble> class asio_frontend {
             token, state_, input, within, std::move(how), id);
     }
 
-    /// The same for members who have their input elsewhere, as `frontend::expect`. It also fails where another operation with this
-    /// id has begun since this call.
+    /// Does the same for members that have their input from elsewhere, as `frontend::expect`. It also fails
+    /// if another operation with this id has begun since this call.
     template <class Token>
     auto async_expect(std::uint64_t id, std::chrono::nanoseconds within, Token&& token,
                       ask_options how = {}) {
@@ -118,7 +120,7 @@ template <class Ensemble> class asio_frontend {
             watch(self);
         }
 
-        /// Has the event loop call `move` when the frontend has something to do, as long as operations are under way.
+        /// Calls `move` on the event loop when the frontend has work, as long as operations are pending.
         static void watch(std::shared_ptr<state> const& self) {
             self->ready.wait([weak = std::weak_ptr<state>(self)] {
                 if (auto const alive = weak.lock()) move(alive);
@@ -148,7 +150,7 @@ template <class Ensemble> class asio_frontend {
             ready.cancel();
             front.close();
             std::lock_guard const lock(mutex);
-            answer undelivered; // holds a place of those in flight, which the frontend's end waits for
+            answer undelivered; // holds one of the in_flight places, which the frontend's end waits for
             for (std::uint64_t cookie = 0; front.next_done(undelivered, cookie);) undelivered = {};
             operations.complete_all([] { return answer::refused(outcome::closed); });
         }
@@ -166,8 +168,9 @@ template <class Ensemble> class asio_frontend {
 
 /// A member whose jobs are asynchronous operations. `member()` is the member itself.
 ///
-/// Threads:  one at a time, of its handlers and its jobs, too: where several threads run the event loop, give it a strand.
-/// Lifetime: longer than its jobs. Destroyed, it completes `async_next` with an empty job.
+/// Threads:  one at a time, including its handlers and jobs: where several threads run the event loop, give
+///           it a strand.
+/// Lifetime: longer than its jobs. The destructor completes `async_next` with an empty job.
 template <class Ensemble> class asio_member {
   public:
     using job = typename Ensemble::job;
@@ -183,8 +186,9 @@ template <class Ensemble> class asio_member {
     typename Ensemble::member& member() noexcept { return state_->me; }
     executor_type get_executor() const noexcept { return state_->ready.get_executor(); }
 
-    /// Completes with the next job: `void(job)`; with an empty one after `stop` or `leave`, or once every frontend has refused
-    /// this member. One at a time: a second one completes at once with an empty job.
+    /// Completes with the next job: `void(job)`; with an empty one after `stop` or `leave`, or once every
+    /// frontend has refused this member. One at a time: a second operation completes at once with an empty
+    /// job.
     ///
     /// The handler runs on its associated executor, never within this call.
     template <class Token> auto async_next(Token&& token) {

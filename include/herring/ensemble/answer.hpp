@@ -1,4 +1,5 @@
 // herring: the answer of an ensemble to one request.
+// SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_ENSEMBLE_ANSWER_HPP
 #define HERRING_ENSEMBLE_ANSWER_HPP
 

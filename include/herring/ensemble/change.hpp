@@ -1,4 +1,4 @@
-// herring: what a frontend tells its program of members: the changes, the call of the handler, and how often refusals are told.
+// herring: changes of members that a frontend reports to its program: the handler's call, and its rate.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_ENSEMBLE_CHANGE_HPP
 #define HERRING_ENSEMBLE_CHANGE_HPP
@@ -19,19 +19,19 @@
 
 namespace HERRING_NAMESPACE {
 
-/// What has happened to a replica of a member.
+/// A change of a replica of a member.
 enum class change_kind : std::uint8_t {
-    joined,    ///< was admitted, for the first time
-    returned,  ///< was admitted again, after it was lost or had left
-    slow,      ///< is on probation: late several times in a row
-    recovered, ///< is off probation: in time several times in a row
-    leaving,   ///< is asked no more; what it was asked still counts
-    lost,      ///< is gone: it left, died, or was silent for too long
-    refused ///< a process was turned away, or a newer one took its place: it is none of the members that are here
+    joined,    ///< admitted for the first time
+    returned,  ///< admitted again, after it was lost or had left
+    slow,      ///< on probation: late several times in a row
+    recovered, ///< off probation: in time several times in a row
+    leaving,   ///< asked no more; requests that it was asked still count
+    lost,      ///< gone: it left, died, or was silent for too long
+    refused    ///< a process was turned away, or a newer one replaced it; admitted members are as before
 };
 inline constexpr int change_kinds = 7;
 
-/// "joined", "returned", "slow", "recovered", "leaving", "lost", "refused".
+/// Returns "joined", "returned", "slow", "recovered", "leaving", "lost", "refused".
 constexpr char const* to_string(change_kind kind) noexcept {
     switch (kind) {
     case change_kind::joined:
@@ -52,23 +52,25 @@ constexpr char const* to_string(change_kind kind) noexcept {
     return "unknown";
 }
 
-/// Lifetime: the texts, of the call of the handler.
+/// A change of a member, the argument of `frontend_options::on_change`.
+///
+/// Lifetime: the texts live during the call of the handler.
 struct change {
-    /// `member` of a process that was refused: it may say any name, and be of no place.
+    /// `member` of a refused process: its name proves nothing.
     static constexpr std::size_t no_member = ~std::size_t{0};
 
     change_kind what = change_kind::joined;
-    std::size_t member = 0;    ///< its place in the roster; no_member: `refused`
-    std::uint32_t replica = 0; ///< of that member
-    std::string_view name{};   ///< of that member; empty: `refused`
-    std::string_view why{};    ///< of `lost` and `refused`: what is known of it; else empty
-    std::size_t admitted = 0;  ///< members that are here now
+    std::size_t member = 0;                             ///< index in the roster; no_member: `refused`
+    std::uint32_t replica = 0;                          ///< of that member
+    std::string_view name{};                            ///< of that member; empty: `refused`
+    std::string_view why{};                             ///< details of `lost` and `refused`; else empty
+    std::size_t admitted = 0;                           ///< members that are admitted now
     admission_refusal reason = admission_refusal::none; ///< of `refused`
 };
 
 namespace detail::ensembles {
 
-/// Nothing, or a function object that takes a `change const&`.
+/// Empty, or a function object that takes a `change const&`.
 using change_handler = shared_handler<change>;
 
 } // namespace detail::ensembles
@@ -77,14 +79,16 @@ using change_handler = shared_handler<change>;
 
 namespace HERRING_NAMESPACE::detail::ensembles {
 
-/// Threads: `tell` by one thread; the rest by any.
+/// Calls the program's handler of changes, and knows the thread that is in it.
+///
+/// Threads: `tell`: one thread; the rest: any.
 class change_teller {
   public:
     explicit change_teller(change_handler handler) noexcept : handler_(std::move(handler)) {}
 
-    /// Whether there is a handler.
+    /// True if there is a handler.
     explicit operator bool() const noexcept { return static_cast<bool>(handler_); }
-    /// Whether this thread is the one that calls it.
+    /// True if this thread is in the handler.
     bool is_in_handler() const noexcept {
         return handling_.load(std::memory_order_acquire) && ::pthread_equal(thread_, ::pthread_self());
     }
@@ -101,14 +105,14 @@ class change_teller {
     pthread_t thread_{};
 };
 
-/// `burst` notices at once, and then one each `gap`.
+/// A limit of reports that unknown peers can cause: `burst` at once, then one each `gap`.
 ///
 /// Threads: one at a time.
 class notice_rate {
   public:
     static constexpr std::chrono::seconds gap{1};
 
-    /// Whether one may be told now; then it counts as told.
+    /// True if a report is allowed now; it then counts.
     bool take(int burst, time_point now) noexcept {
         if (time_point const earliest = now - (burst - 1) * gap; next_ < earliest) next_ = earliest;
         if (next_ > now) return false;

@@ -1,4 +1,5 @@
 // herring: how members' rows become one: spaces, weightings, the concept of combine policies, and its models.
+// SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_ENSEMBLE_COMBINE_HPP
 #define HERRING_ENSEMBLE_COMBINE_HPP
 

@@ -1,4 +1,4 @@
-// herring: what an ensemble's frontend counts and times, of itself and of each member.
+// herring: counters and latencies of an ensemble's frontend and of each member.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_ENSEMBLE_COUNTERS_HPP
 #define HERRING_ENSEMBLE_COUNTERS_HPP
@@ -13,27 +13,27 @@
 
 namespace HERRING_NAMESPACE {
 
-/// What became of the requests that one member might have answered, from the frontend's start on. They only grow.
+/// The requests of one member by their fate, since the frontend's start. Counters only grow.
 ///
 /// Requests in flight apart, asked = answered + missed.
 struct member_counters {
-    std::uint64_t asked = 0;    ///< requests that it was asked, by whichever replica
-    std::uint64_t answered = 0; ///< requests whose set of contributors it is in
+    std::uint64_t asked = 0;    ///< requests sent to the member, whichever replica
+    std::uint64_t answered = 0; ///< requests that the member contributed to
     std::uint64_t missed = 0;   ///< requests that it was asked and that were decided without it
-    std::uint64_t late = 0;     ///< sound rows that came after the decision, or after another replica's
+    std::uint64_t late = 0;     ///< good rows that came after the decision, or after another replica's
     std::uint64_t hedged = 0;   ///< second requests to another replica
     std::uint64_t stale =
         0; ///< messages of an earlier incarnation, or for a request that it does not owe; dropped
     std::uint64_t duplicate = 0;      ///< further answers to a request in flight; dropped
     std::uint64_t lost = 0;           ///< connections that ended
     std::uint64_t early = 0;          ///< rows that came before they were expected, and were kept
-    std::uint64_t early_answered = 0; ///< of these: those that counted
-    std::uint64_t early_evicted = 0;  ///< of these: dropped for a newer one, as no place was free
-    std::uint64_t early_expired = 0;  ///< of these: dropped as nobody expected them in time
+    std::uint64_t early_answered = 0; ///< early rows that counted
+    std::uint64_t early_evicted = 0;  ///< early rows dropped for a newer one, as no place was free
+    std::uint64_t early_expired = 0;  ///< early rows dropped as they were not expected in time
 
-    std::uint64_t missing[misses] = {};    ///< requests by `miss`; that of `none` is `answered`
-    std::uint64_t declined[declines] = {}; ///< answers by `decline`, late ones too
-    std::uint64_t refused_rows[6] = {};    ///< rows that came, by what is wrong (`row_check`), late ones too
+    std::uint64_t missing[misses] = {};    ///< requests by `miss`; `none`: answered
+    std::uint64_t declined[declines] = {}; ///< answers by `decline`, late ones included
+    std::uint64_t refused_rows[6] = {};    ///< rows that came, by fault (`row_check`), late ones included
     static_assert(detail::ensembles::row_checks == 6);
 
     constexpr std::uint64_t missing_for(miss why) const noexcept {
@@ -42,7 +42,7 @@ struct member_counters {
     constexpr std::uint64_t declined_for(decline why) const noexcept {
         return declined[static_cast<std::size_t>(why)];
     }
-    /// Rows that did not pass the check, at the frontend or at the member.
+    /// Returns the rows that did not pass the check, at the frontend or at the member.
     constexpr std::uint64_t refused() const noexcept {
         std::uint64_t all = declined_for(decline::bad_row);
         for (std::uint64_t const n : refused_rows) all += n;
@@ -52,15 +52,15 @@ struct member_counters {
     friend constexpr bool operator==(member_counters const&, member_counters const&) = default;
 };
 
-/// What became of a frontend's requests, and of those who came to be members, from its start on. They only grow.
+/// The requests of a frontend by their outcome, and refused processes, since its start. Counters only grow.
 struct frontend_counters {
     std::uint64_t ended[outcomes] =
         {};                   ///< requests by outcome; `busy` and `closed` also without having begun
     std::uint64_t hedges = 0; ///< second requests to another replica
     std::uint64_t hedges_withheld =
-        0;                       ///< those that were due, with another replica at hand, and beyond the budget
-    std::uint64_t late_rows = 0; ///< as the members' `late`, together
-    std::uint64_t refused[admission_refusals] = {}; ///< processes that were not taken as a member, by reason
+        0; ///< hedges that were due, with another replica at hand, but beyond the budget
+    std::uint64_t late_rows = 0;                    ///< sum of the members' `late`
+    std::uint64_t refused[admission_refusals] = {}; ///< refused processes by reason
 
     constexpr std::uint64_t refused_for(admission_refusal why) const noexcept {
         return refused[static_cast<std::size_t>(why)];
@@ -72,7 +72,7 @@ struct frontend_counters {
     friend constexpr bool operator==(frontend_counters const&, frontend_counters const&) = default;
 };
 
-/// Percentiles of a window of times, in nanoseconds. −1: no time has been measured.
+/// Percentiles of a window of times, in nanoseconds. −1: no time was measured.
 struct time_percentiles {
     std::int64_t p50_ns = -1, p95_ns = -1, p99_ns = -1;
 
@@ -83,10 +83,10 @@ struct time_percentiles {
 
 namespace HERRING_NAMESPACE::detail::ensembles {
 
-/// A histogram of the last 1,024 times; older ones are taken out again.
+/// A histogram of the last 1,024 times.
 ///
-/// Units:   nanoseconds. Buckets are as wide as 1/32 of what they hold, so a percentile is at most 3.2 % too high,
-///          never too low. Times of 2^42 ns (73 minutes) and more count as that.
+/// Units:   nanoseconds. A bucket is 1/32 of its times wide, so a percentile is at most 3.2 % too high, never
+///          too low. Times of 2^42 ns (73 minutes) and more count as 2^42 ns.
 /// Cost:    4.5 KB; `add` some 2 ns; a percentile adds up to 1,216 counters, at most some 0.5 µs.
 class time_window {
   public:
@@ -106,9 +106,9 @@ class time_window {
         return added_ < capacity ? static_cast<std::size_t>(added_) : capacity;
     }
     std::uint64_t added() const noexcept { return added_; }   ///< ever
-    std::uint64_t sum_ns() const noexcept { return sum_ns_; } ///< of all that were ever added
+    std::uint64_t sum_ns() const noexcept { return sum_ns_; } ///< of all times ever added
 
-    /// The ⌈percent · size / 100⌉-th smallest, rounded up to the end of its bucket; −1: empty.
+    /// Returns the ⌈percent · size / 100⌉-th smallest time, rounded up to the end of its bucket; −1: empty.
     std::int64_t percentile(unsigned percent) const noexcept {
         std::size_t const in = size();
         if (in == 0) return -1;
@@ -122,7 +122,7 @@ class time_window {
     }
     time_percentiles percentiles() const noexcept { return {percentile(50), percentile(95), percentile(99)}; }
 
-    /// What a percentile shows of a time: the end of its bucket.
+    /// Returns the end of the time's bucket, as a percentile shows it.
     static constexpr std::int64_t rounded(std::int64_t ns) noexcept { return end_of(bucket_of(ns)); }
 
   private:
@@ -146,7 +146,7 @@ class time_window {
     }
 
     std::uint64_t added_ = 0, sum_ns_ = 0;
-    std::uint16_t window_[capacity] = {}; // buckets of the last times, in a ring
+    std::uint16_t window_[capacity] = {}; // ring of the last times' buckets
     std::uint16_t counts_[buckets] = {};
 };
 

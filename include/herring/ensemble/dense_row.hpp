@@ -1,4 +1,5 @@
 // herring: a dense row, one number an element, as a member encodes it: head, layout by the policies, encoder.
+// SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_ENSEMBLE_DENSE_ROW_HPP
 #define HERRING_ENSEMBLE_DENSE_ROW_HPP
 

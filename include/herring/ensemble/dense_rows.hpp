@@ -1,4 +1,5 @@
 // herring: dense rows at the frontend: checked, decoded, and folded into one.
+// SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_ENSEMBLE_DENSE_ROWS_HPP
 #define HERRING_ENSEMBLE_DENSE_ROWS_HPP
 

@@ -1,4 +1,5 @@
 // herring: rows of a few elements with their indices: encoded by members, checked and folded by the frontend.
+// SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_ENSEMBLE_ENTRY_ROWS_HPP
 #define HERRING_ENSEMBLE_ENTRY_ROWS_HPP
 
@@ -155,7 +156,7 @@ static_assert(std::endian::native == std::endian::little, "rows are little-endia
 
 /// The results of an answer of entries.
 template <class Outputs> struct entry_results : Outputs::template results<float> {
-    /// ids ascending; every id that a row has, with Σ w·p, or its share of the votes
+    /// Every id that a row has, ascending, with Σ w·p or its share of the votes.
     std::span<entry> entries;
     float missing = 0;        ///< Σ w·(1 − Σ p) over the mass that did not travel
     std::uint32_t chosen = 0; ///< id of the largest entry; of equals the lowest

@@ -1,4 +1,5 @@
 // herring: the frontend of an ensemble, the part that a server's program embeds.
+// SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_ENSEMBLE_FRONTEND_HPP
 #define HERRING_ENSEMBLE_FRONTEND_HPP
 

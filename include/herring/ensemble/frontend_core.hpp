@@ -1,4 +1,5 @@
 // herring: a frontend without its element type: requests, members and the acceptor, under one lock.
+// SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_ENSEMBLE_FRONTEND_CORE_HPP
 #define HERRING_ENSEMBLE_FRONTEND_CORE_HPP
 

@@ -1,4 +1,5 @@
 // herring: the threads that wait for answers, and their lock: one thread drives the engine, the others sleep.
+// SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_ENSEMBLE_FRONTEND_DRIVER_HPP
 #define HERRING_ENSEMBLE_FRONTEND_DRIVER_HPP
 

@@ -1,4 +1,5 @@
 // herring: the rules and lanes of a frontend joined: sends requests, and executes what the rules decide.
+// SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_ENSEMBLE_FRONTEND_ENGINE_HPP
 #define HERRING_ENSEMBLE_FRONTEND_ENGINE_HPP
 

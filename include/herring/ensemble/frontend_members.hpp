@@ -1,5 +1,5 @@
-// herring: the members of a frontend: the roster, admissions and losses, and the program's handler of
-// changes.
+// herring: the members of a frontend: roster, admissions, losses, and the program's handler of changes.
+// SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_ENSEMBLE_FRONTEND_MEMBERS_HPP
 #define HERRING_ENSEMBLE_FRONTEND_MEMBERS_HPP
 

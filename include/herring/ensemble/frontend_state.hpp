@@ -1,4 +1,5 @@
 // herring: the state that a frontend's engine works on: requests, links, and rows that wait for their check.
+// SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_ENSEMBLE_FRONTEND_STATE_HPP
 #define HERRING_ENSEMBLE_FRONTEND_STATE_HPP
 

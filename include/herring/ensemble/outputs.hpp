@@ -1,4 +1,5 @@
 // herring: the outputs of an ensemble beside the combined row, and the outputs policy, a list of them.
+// SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_ENSEMBLE_OUTPUTS_HPP
 #define HERRING_ENSEMBLE_OUTPUTS_HPP
 
@@ -49,7 +50,7 @@ struct mean_entropy {
     static constexpr char const* name = "mean_entropy";
     template <class Number> using result = float;
 };
-/// entropy_of_mean − mean_entropy: the disagreement of members beyond the uncertainty of each. Not below 0.
+/// The disagreement of members beyond the uncertainty of each: entropy_of_mean − mean_entropy, not below 0.
 struct mutual_information {
     static constexpr char const* name = "mutual_information";
     template <class Number> using result = float;

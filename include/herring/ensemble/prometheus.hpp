@@ -1,4 +1,4 @@
-// herring: an ensemble's counters as Prometheus reads them, as text.
+// herring: an ensemble's counters in Prometheus' text format.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_ENSEMBLE_PROMETHEUS_HPP
 #define HERRING_ENSEMBLE_PROMETHEUS_HPP
@@ -17,7 +17,7 @@
 
 namespace HERRING_NAMESPACE::detail::ensembles {
 
-/// One member, for `prometheus_text`.
+/// The metrics of one member.
 struct member_metrics {
     std::string_view name{};
     member_counters counts{};
@@ -26,17 +26,18 @@ struct member_metrics {
     std::uint64_t latencies = 0, latencies_sum_ns = 0, latenesses = 0, latenesses_sum_ns = 0;
 };
 
-/// A frontend and its roster, for `prometheus_text`.
+/// The metrics of a frontend and its roster.
 struct frontend_metrics {
-    std::string_view ensemble{}; ///< the label of that name on every line
+    std::string_view ensemble{}; ///< the label `ensemble` on every line
     frontend_counters counts{};
     std::size_t in_flight = 0, slots = 0, k = 0;
     std::span<member_metrics const> members{};
 };
 
-/// The text exposition format of Prometheus, version 0.0.4.
+/// Writes the text exposition format of Prometheus, version 0.0.4.
 ///
-/// Units:   seconds, as Prometheus has it. Percentiles are of the last 1,024 times; a member without any has none.
+/// Units:   seconds, as Prometheus has it. Percentiles are of the last 1,024 times; a member without any has
+///          none.
 /// Cost:    some 40 lines a member. Allocates: not for the path of requests.
 /// Errors:  none; any name is a label: backslash, quote and newline are escaped.
 class prometheus_text {
@@ -107,7 +108,7 @@ class prometheus_text {
 
     std::string const& text() const noexcept { return text_; }
 
-    /// A label's value: `\`, `"` and newline as the format has them.
+    /// Returns a label's value with `\`, `"` and newline escaped as the format demands.
     HERRING_SETUP static std::string escaped(std::string_view value) {
         std::string out;
         out.reserve(value.size());
@@ -128,7 +129,7 @@ class prometheus_text {
     };
 
     HERRING_SETUP void head(char const* name, char const* type, char const* help) {
-        if (last_ == name) return; // another label of the same
+        if (last_ == name) return; // another label of the same metric
         last_ = name;
         append(text_, {"# HELP herring_ensemble_", name, " ", help, "\n# TYPE herring_ensemble_", name, " ",
                        type, "\n"});

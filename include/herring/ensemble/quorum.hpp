@@ -1,4 +1,5 @@
 // herring: how many members make an answer, and how long others are waited for: quorum policies and tunings.
+// SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_ENSEMBLE_QUORUM_HPP
 #define HERRING_ENSEMBLE_QUORUM_HPP
 

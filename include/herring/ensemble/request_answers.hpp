@@ -1,4 +1,5 @@
 // herring: the request that a member's answer belongs to: one in flight, one that is yet to come, or none.
+// SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_ENSEMBLE_REQUEST_ANSWERS_HPP
 #define HERRING_ENSEMBLE_REQUEST_ANSWERS_HPP
 

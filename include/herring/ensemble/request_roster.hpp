@@ -1,4 +1,5 @@
 // herring: the members of an ensemble as the rules see them: connections, credits, probation and hedging.
+// SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_ENSEMBLE_REQUEST_ROSTER_HPP
 #define HERRING_ENSEMBLE_REQUEST_ROSTER_HPP
 
@@ -188,10 +189,9 @@ struct roster_peer {
 
     enum class state : std::uint8_t { absent, admitted, draining };
     state is = state::absent;
-    bool full =
-        /// the lane has no room for a request, though a credit is left; until the peer answers, or a row is
-        /// given back
-        false;
+    /// True if the lane has no room for a request, though a credit is left; until the peer answers, or one of its
+    /// rows is given back.
+    bool full = false;
     std::uint64_t incarnation = 0;
     credits owed;
     bool may_owe() const noexcept { return owed.left() && !full; }

@@ -1,4 +1,5 @@
 // herring: the rules of a request: which members it asks, when it is hedged, and when it is decided.
+// SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_ENSEMBLE_REQUEST_RULES_HPP
 #define HERRING_ENSEMBLE_REQUEST_RULES_HPP
 
@@ -124,7 +125,7 @@ class request_members {
             if (among != nullptr && !among->contains(m)) continue;
             ++s.target;
             table_roster::choice const who = roster_.choose(m, no_peer);
-            // an older request has a right to the next credit
+            // An older request has a right to the next credit.
             bool const others_wait = roster_[m].waiting > 0;
             each.why = !who.admitted                                         ? miss::absent
                        : (who.peer == no_peer || others_wait) && !s.expected ? miss::no_credit

@@ -1,4 +1,5 @@
 // herring: the requests in flight at a frontend, the state of each member in each, and which is due next.
+// SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_ENSEMBLE_REQUEST_SLOTS_HPP
 #define HERRING_ENSEMBLE_REQUEST_SLOTS_HPP
 
@@ -69,7 +70,7 @@ struct request_slot {
     std::uint64_t id = 0, order = 0; ///< order: counts `begin` over all requests
     std::int64_t entered = 0, deadline = 0, decided = 0;
     std::int64_t until = never_ns; ///< set by the k-th row: end of the grace
-    /// set by the k-th row: when a member without a row is late for its probation
+    /// Set by the k-th row: when a member without a row is late for its probation.
     std::int64_t late_at = never_ns;
     std::int64_t hedge_at = never_ns;
     std::size_t k = 0, members = 0,

@@ -1,5 +1,5 @@
-// herring: the rules of a frontend: which members a request asks, which rows count, when and how it is
-// decided.
+// herring: the rules of a frontend: which members are asked, which rows count, when and how it is decided.
+// SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_ENSEMBLE_REQUEST_TABLE_HPP
 #define HERRING_ENSEMBLE_REQUEST_TABLE_HPP
 

@@ -1,4 +1,5 @@
 // herring: the format of an ensemble's rows: encoded by members; checked, folded and decoded by the frontend.
+// SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_ENSEMBLE_ROW_FORMAT_HPP
 #define HERRING_ENSEMBLE_ROW_FORMAT_HPP
 

@@ -1,4 +1,4 @@
-// herring: what both ends of an ensemble have to agree on, and the sentence where they differ. Pure.
+// herring: the shape that both ends of an ensemble agree on, and the sentence where they differ. Pure.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_ENSEMBLE_SHAPE_HPP
 #define HERRING_ENSEMBLE_SHAPE_HPP
@@ -15,24 +15,24 @@
 
 namespace HERRING_NAMESPACE::detail::ensembles {
 
-/// What a frontend and its members have to agree on. Compared at admission; a difference is final.
+/// The facts that a frontend and its members agree on. Compared at admission; a difference is final.
 ///
 /// Shape:    texts of at most `most_name` bytes, `policies` of `most_policies`.
 struct shape {
     static constexpr std::size_t most_name = 128, most_policies = 1024;
 
-    std::string ensemble{};          ///< its name
+    std::string ensemble{};          ///< name of the ensemble
     std::string policies{};          ///< the names in the pack
     std::string type{};              ///< of an element
     std::uint64_t elements = 0;      ///< of a row
     std::uint64_t row_bytes = 0;     ///< of an encoded row
-    std::uint64_t request_bytes = 0; ///< of a request, at most
+    std::uint64_t request_bytes = 0; ///< of the largest request
     std::string model_version{};     ///< the program's; empty at both ends: not used
 
     friend bool operator==(shape const&, shape const&) = default;
 };
 
-/// The piece of a text that an error can show: where two long ones differ.
+/// Returns the piece of a long text that an error shows: around the first difference.
 HERRING_SETUP inline std::string_view where_different(std::string_view shown,
                                                       std::string_view other) noexcept {
     constexpr std::size_t most = 120, before = 20;
@@ -43,7 +43,7 @@ HERRING_SETUP inline std::string_view where_different(std::string_view shown,
     return shown.substr(from, most);
 }
 
-/// What a member's shape has otherwise than the frontend's: the first difference.
+/// The first difference between a member's shape and the frontend's.
 struct shape_difference {
     admission_refusal what = admission_refusal::none;
     std::string text{}; ///< names both values

@@ -1,4 +1,5 @@
 // herring: the memory that a frontend and a member of one machine share: requests one way, rows the other.
+// SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_ENSEMBLE_SHARED_REGIONS_HPP
 #define HERRING_ENSEMBLE_SHARED_REGIONS_HPP
 
@@ -193,8 +194,8 @@ class request_view {
 /// Memory:  4 KiB + ⌈64 · cells⌉ + ⌈(credits + 8) · stride + 4 KiB⌉ in pages; cells: a power of two above
 ///          credits + 8; stride: row_bytes in two cache lines, in pages where it is a page or more.
 ///
-/// Rows that are folded together are read side by side. If all began at the same offset in a page, each
-/// step would need one set of the first-level cache for all of them, which has 8 to 12 lines. So rows of peer p
+/// Rows that are folded together are read side by side. If all began at the same offset in a page, each step
+/// would need one set of the first-level cache for all of them, which has 8 to 12 lines. So rows of peer p
 /// begin 39 · p cache lines later, modulo a page.
 struct row_layout {
     std::uint64_t peer = 0;

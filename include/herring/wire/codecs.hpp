@@ -1,4 +1,5 @@
 // herring: the wire policies: as_is, bf16, fp16 (a number an element); top_k, decision (entries of a row).
+// SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_WIRE_CODECS_HPP
 #define HERRING_WIRE_CODECS_HPP
 

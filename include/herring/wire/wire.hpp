@@ -1,4 +1,5 @@
 // herring: the concept of wire policies: numbers to bytes, and bytes to numbers.
+// SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_WIRE_WIRE_HPP
 #define HERRING_WIRE_WIRE_HPP
 
@@ -80,7 +81,8 @@ concept wire_counts_entries = requires(std::size_t elements) {
 /// Errors:  none. Any bytes decode to some numbers; the receiver checks them.
 ///
 /// A codec with one lane an element, `template <class Element> using lane = ...`, an element type of
-/// Herring's, lets kernels read lanes where they lie, without a pass to decode them; derive it from `wire::lanes_of`.
+/// Herring's, lets kernels read lanes where they lie, without a pass to decode them; derive it from
+/// `wire::lanes_of`.
 template <class Policy>
 concept wire_policy = std::same_as<typename Policy::axis, axes::wire> && wire_named<Policy> &&
     wire_states_facts<Policy> && wire_says_what_it_supports<Policy> &&
