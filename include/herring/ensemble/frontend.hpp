@@ -9,7 +9,6 @@
 #include "herring/ensemble/counters.hpp"
 #include "herring/ensemble/options.hpp"
 #include "herring/ensemble/outcome.hpp"
-#include "herring/ensemble/prometheus.hpp"
 #include "herring/machine/forks.hpp"
 #include "herring/machine/whole_file.hpp"
 
