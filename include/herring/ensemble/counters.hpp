@@ -1,4 +1,4 @@
-// herring: counters and latencies of an ensemble's frontend and of each member, and their text for Prometheus.
+// herring: counters and latencies of an ensemble's frontend and its members, and their text for Prometheus.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_ENSEMBLE_COUNTERS_HPP
 #define HERRING_ENSEMBLE_COUNTERS_HPP

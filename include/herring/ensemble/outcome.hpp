@@ -4,7 +4,6 @@
 #define HERRING_ENSEMBLE_OUTCOME_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/ensemble/ids.hpp"
 
 #include <cstdint>
 
