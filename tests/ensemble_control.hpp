@@ -9,9 +9,8 @@
 #include "herring/ensemble/admission.hpp"
 #include "herring/ensemble/control_link.hpp"
 #include "herring/ensemble/control_options.hpp"
-#include "herring/ensemble/lane_ends.hpp"
+#include "herring/ensemble/lane.hpp"
 #include "herring/ensemble/messages.hpp"
-#include "herring/ensemble/shape.hpp"
 #include "herring/join/environment.hpp"
 #include "herring/machine/descriptor.hpp"
 #include "herring/machine/name_lookup.hpp"
@@ -53,8 +52,8 @@ inline constexpr std::chrono::seconds plenty{30};
 inline std::string const the_secret(64, 'a');
 
 inline ensembles::shape a_shape() { return {"speech", "combine::mean", "float", 8, 32, 64, "v1"}; }
-inline ensembles::door_options door_options() {
-    ensembles::door_options made;
+inline ensembles::acceptor_options acceptor_options() {
+    ensembles::acceptor_options made;
     made.address = "127.0.0.1:0";
     made.secret = the_secret;
     // As if there were no time-outs: a loaded machine may take long.
@@ -216,7 +215,7 @@ class another_user {
 
 /// A message that was received.
 struct heard_message {
-    message kind = message::knock;
+    message kind = message::apply;
     std::vector<std::byte> body{};
     detail::descriptor passed{};
 };
@@ -259,8 +258,8 @@ struct member_peer {
         said.shape = a_shape();
         said.lanes = herring::lane::any;
     }
-    wire::challenge knock() {
-        link.send(message::knock, {});
+    wire::challenge apply() {
+        link.send(message::apply, {});
         auto const got = await(link, message::challenge);
         challenge.clear();
         challenge.append(got.body);
@@ -298,7 +297,7 @@ struct member_peer {
         link.admitted();
     }
     void join(std::string const& secret = std::string(64, 'a')) {
-        hello(knock(), secret);
+        hello(apply(), secret);
         admitted();
     }
     ensembles::refuse refused() {

@@ -37,7 +37,7 @@ struct bells {
 
 inline ensembles::lane_ends ends(descriptor bell, int memory) {
     ensembles::lane_ends made;
-    made.bell = bell.release();
+    made.wake_up = bell.release();
     made.memory = copy_of(memory).release();
     return made;
 }

@@ -5,10 +5,11 @@
 
 #include "herring/base/config.hpp"
 #include "herring/crypto/secret.hpp"
+#include "herring/ensemble/acceptor.hpp"
+#include "herring/ensemble/admission.hpp"
 #include "herring/ensemble/combine.hpp"
 #include "herring/ensemble/counters.hpp"
 #include "herring/ensemble/dialler.hpp"
-#include "herring/ensemble/door.hpp"
 #include "herring/ensemble/frontend.hpp"
 #include "herring/ensemble/frontend_core.hpp"
 #include "herring/ensemble/frontend_state.hpp"
@@ -22,7 +23,6 @@
 #include "herring/ensemble/pack.hpp"
 #include "herring/ensemble/quorum.hpp"
 #include "herring/ensemble/row_format.hpp"
-#include "herring/ensemble/shape.hpp"
 #include "herring/model/element.hpp"
 #include "herring/waiting/adaptive.hpp"
 #include "herring/waiting/block.hpp"
@@ -188,7 +188,7 @@ template <class Pack> struct basic_ensemble {
 
   private:
     using frontend_core =
-        detail::ensembles::frontend_core<format, typename Pack::waiting, detail::ensembles::door,
+        detail::ensembles::frontend_core<format, typename Pack::waiting, detail::ensembles::acceptor,
                                          detail::ensembles::frontend_lanes>;
     using member_core =
         detail::ensembles::member_core<element, format, typename Pack::waiting,
@@ -221,7 +221,7 @@ template <class Pack> struct basic_ensemble {
   public:
     /// The combined row of one request, and its contributors (`ensemble/answer.hpp`).
     using answer = detail::ensembles::basic_answer<element, frontend_core>;
-    /// A request at a member (`ensemble/job.hpp`).
+    /// A request at a member (`ensemble/member.hpp`).
     using job = typename member_core::job;
 
     /// Asks members and combines their rows (`ensemble/frontend.hpp` has the functions).

@@ -5,8 +5,8 @@
 // records: a message, whose checksums are right, or bytes as they are.
 #include "fuzz.hpp"
 
-#include "herring/ensemble/dialler_core.hpp"
-#include "herring/ensemble/door_core.hpp"
+#include "herring/ensemble/acceptor.hpp"
+#include "herring/ensemble/dialler.hpp"
 #include "herring/ensemble/messages.hpp"
 #include "herring/machine/name_lookup.hpp"
 
@@ -74,11 +74,33 @@ template <class Turn> void give(fuzz::input& in, int socket, Turn&& turn) {
 
 std::string const secret_digits(64, 'a');
 
-void door(fuzz::input& in, bool secret) {
-    ensembles::door_options options;
+/// A frontend whose members prove nothing: some are refused, none is admitted.
+struct frontend_sink {
+    void admitted(ensembles::peer_index, std::uint64_t, std::uint32_t, ensembles::lane_ends&&) { wrong(); }
+    void draining(ensembles::peer_index, std::uint64_t) { wrong(); }
+    void lost(ensembles::peer_index, std::uint64_t, std::string_view) { wrong(); }
+    void refused(herring::admission_refusal, std::string_view) {}
+    int local_memory() { return -1; }
+    static void wrong() { require(false, "nobody is admitted without a lane"); }
+};
+/// A member whose frontend proves nothing.
+struct member_sink {
+    void connected(std::size_t, ensembles::admission const&, ensembles::lane_ends&&) { wrong(); }
+    void disconnected(std::size_t, std::string_view) {}
+    void refused(std::size_t, herring::failure const&) { wrong(); }
+    descriptor local_memory(std::size_t, ensembles::admission const&) {
+        wrong();
+        return descriptor();
+    }
+    static void wrong() { require(false, "what proves nothing neither connects a member nor ends it"); }
+};
+
+void acceptor(fuzz::input& in, bool secret) {
+    ensembles::acceptor_options options;
     options.address = "127.0.0.1:0";
     if (secret) options.secret = secret_digits;
-    ensembles::door_core core(options, own(), {"a"});
+    frontend_sink sink;
+    ensembles::acceptor_core core(options, own(), {"a"}, ensembles::acceptor_calls::of(sink));
     core.share(-1);
     endpoint at;
     std::string why;
@@ -86,15 +108,12 @@ void door(fuzz::input& in, bool secret) {
     at.port(static_cast<std::uint16_t>(std::stoi(core.address().substr(core.address().rfind(':') + 1))));
     descriptor const socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     require(::connect(socket.get(), at.get(), at.size) == 0, "a frontend listens");
-    std::vector<ensembles::door_notice> notices;
     auto const turn = [&] {
         core.thread().wake();
-        core.turn(notices);
+        core.turn();
     };
     turn();
     give(in, socket.get(), turn);
-    for (auto const& each : notices)
-        require(each.kind == ensembles::door_notice::what::refused, "nobody is admitted without a lane");
     require(core.counters().admitted == 0, "and none is counted");
 }
 
@@ -108,20 +127,17 @@ void dialler(fuzz::input& in) {
     options.frontends = {local_end(listener.get()).text()};
     options.name = "a";
     options.secret = secret_digits;
-    ensembles::dialler_core core(options, own());
-    std::vector<ensembles::dialler_notice> notices;
+    member_sink sink;
+    ensembles::dialler_core core(options, own(), ensembles::dialler_calls::of(sink));
     auto const turn = [&] {
         core.thread().wake();
-        core.turn(notices);
+        core.turn();
     };
     turn(); // dials
     turn(); // knocks
     descriptor const socket(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
     if (socket.get() < 0) return;
     give(in, socket.get(), turn);
-    for (auto const& each : notices)
-        require(each.kind == ensembles::dialler_notice::what::disconnected,
-                "what proves nothing neither connects a member nor ends it");
 }
 
 } // namespace
@@ -134,10 +150,10 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
         decode(in);
         break;
     case 1:
-        door(in, true);
+        acceptor(in, true);
         break;
     case 2:
-        door(in, false);
+        acceptor(in, false);
         break;
     default:
         dialler(in);

@@ -363,7 +363,7 @@ void ensemble_control_corpus() {
     byte_buffer hello = said.write();
     hello.append(wire::proof{});
     byte_buffer join;
-    add(join, ensembles::message::knock, {});
+    add(join, ensembles::message::apply, {});
     add(join, ensembles::message::hello, hello);
     add(join, ensembles::message::heartbeat, {});
     add(join, ensembles::message::leave, {});

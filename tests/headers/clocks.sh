@@ -4,7 +4,7 @@
 #
 #   tests/headers/clocks.sh [FOLDER]      default: include
 #
-# ensemble/incarnation.hpp alone reads the time of day: the number by which the newer of two processes is known, across boots.
+# ensemble/admission_roster.hpp alone reads the time of day: the number by which the newer of two processes is known, across boots.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 folder=${1:-include}
@@ -22,7 +22,7 @@ report() { # what is wrong, lines
     status=1
 }
 report "a clock that can be set; take herring::clock, which is steady" \
-    "$(code '\b(system_clock|high_resolution_clock|utc_clock|file_clock|CLOCK_REALTIME|FUTEX_CLOCK_REALTIME|CLOCK_TAI)\b|\b(gettimeofday|ftime|localtime|gmtime|strftime)\b|(^|[^A-Za-z0-9_.>])(std::|::)time\(|[^A-Za-z0-9_:.>]time\((0|NULL|nullptr|&)' | grep -v '/ensemble/incarnation.hpp:')"
+    "$(code '\b(system_clock|high_resolution_clock|utc_clock|file_clock|CLOCK_REALTIME|FUTEX_CLOCK_REALTIME|CLOCK_TAI)\b|\b(gettimeofday|ftime|localtime|gmtime|strftime)\b|(^|[^A-Za-z0-9_.>])(std::|::)time\(|[^A-Za-z0-9_:.>]time\((0|NULL|nullptr|&)' | grep -v '/ensemble/admission_roster.hpp:')"
 report "a wait that takes the time of day; take machine/monitor.hpp or a futex" \
     "$(code '\b(sem_timedwait|pthread_mutex_timedlock|pthread_rwlock_timed[a-z]*|mq_timed[a-z]*|TFD_TIMER_CANCEL_ON_SET)\b')"
 # A condition variable of POSIX takes the time of day unless it is told otherwise.

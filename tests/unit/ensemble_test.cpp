@@ -387,7 +387,7 @@ void leaves_from_another_thread(lane way) {
         CHECK(leaves.me.leave(60s)); // its own thread is in `next`, or at a job
         CHECK(leaves.me.is_over());
         CHECK(leaves.me.leave(60s));
-        while (front.members()[1].admitted) std::this_thread::yield(); // its door says so before
+        while (front.members()[1].admitted) std::this_thread::yield(); // its acceptor says so before
     }
     end = true;
     asks.join();

@@ -3,7 +3,7 @@
 //
 // A request: asked, sent by the lanes (TCP and shared memory), its rows polled, checked and folded, its answer read and let go.
 // A member: the next job, its row encoded and sent, or declined; and rows that nobody asked for. Asleep and awake, as a thread
-// that waits and as an event loop. What is left out is the thread of the door, which calls the program's handler of changes, and
+// that waits and as an event loop. What is left out is the thread of the acceptor, which calls the program's handler of changes, and
 // the dialler's.
 //
 // One place calls through a pointer: the last answer of a frontend that has gone takes the frontend's memory with it, and with that

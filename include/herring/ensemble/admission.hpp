@@ -1,74 +1,147 @@
-// herring: what a frontend and a member prove to each other, for a control connection and for its lane. Pure.
+// herring: what a frontend and its members have to agree on, and why a frontend does not take a member.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_ENSEMBLE_ADMISSION_HPP
 #define HERRING_ENSEMBLE_ADMISSION_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/control/wire/message_keys.hpp"
-#include "herring/control/wire/messages.hpp"
-#include "herring/control/wire/transcript.hpp"
-#include "herring/crypto/secret_key.hpp"
+#include "herring/base/text.hpp"
 
-#include <array>
+#include <algorithm>
 #include <cstddef>
-#include <span>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace HERRING_NAMESPACE {
+
+/// Reason why a frontend does not admit a member. All but `none` are final for the member's process and this
+/// frontend.
+enum class admission_refusal : std::uint8_t {
+    none,
+    other_version, ///< the protocol's
+    secret,        ///< the member did not prove that it has the secret, or one end has none
+    ensemble,      ///< its name
+    type,          ///< of elements
+    policies,      ///< names of the pack
+    elements,      ///< of a row
+    row_bytes,     ///< of an encoded row
+    request_bytes, ///< the largest request
+    model_version, ///< the program's
+    member,        ///< the name is not in the roster
+    replica,       ///< the number is not below the frontend's number of replicas
+    lane,          ///< the two have no lane in common
+    replaced       ///< a newer process has its name and number
+};
+inline constexpr int admission_refusals = 14;
+
+/// "none", "version", "secret", "ensemble", "type", "policies", "elements", "row bytes", "request bytes",
+/// "model version", "member", "replica", "lane", "replaced".
+constexpr char const* to_string(admission_refusal r) noexcept {
+    switch (r) {
+    case admission_refusal::none:
+        return "none";
+    case admission_refusal::other_version:
+        return "version";
+    case admission_refusal::secret:
+        return "secret";
+    case admission_refusal::ensemble:
+        return "ensemble";
+    case admission_refusal::type:
+        return "type";
+    case admission_refusal::policies:
+        return "policies";
+    case admission_refusal::elements:
+        return "elements";
+    case admission_refusal::row_bytes:
+        return "row bytes";
+    case admission_refusal::request_bytes:
+        return "request bytes";
+    case admission_refusal::model_version:
+        return "model version";
+    case admission_refusal::member:
+        return "member";
+    case admission_refusal::replica:
+        return "replica";
+    case admission_refusal::lane:
+        return "lane";
+    case admission_refusal::replaced:
+        return "replaced";
+    }
+    return "unknown";
+}
+
+} // namespace HERRING_NAMESPACE
 
 namespace HERRING_NAMESPACE::detail::ensembles {
 
-/// One member's handshake with a frontend, as both have seen it, under one secret.
+/// Values on which a frontend and its members have to agree. Compared at admission; a difference is final.
 ///
-///     member → frontend   knock
-///     frontend → member   challenge {salt, nonce}
-///     member → frontend   hello {nonce, who it is, its shape}, proof_of_member
-///     frontend → member   proof_of_frontend, admit {the lane's key, wrapped, ...}      or refuse, proof_of_refusal
-///
-/// As `wire::handshake`: the member proves itself first, both nonces are in every proof, and each direction has a key of its own.
-class admission_handshake {
-  public:
-    /// `of_secret`: `secret::key` with the frontend's salt. `challenge`, `hello`: bodies as sent, the latter without its proof.
-    HERRING_SETUP admission_handshake(secret_key const& of_secret, std::span<std::byte const> challenge,
-                                      std::span<std::byte const> hello)
-        : seen_(of_secret, "herring ensemble 1", {challenge, hello}) {}
+/// Shape:    texts of at most `most_name` bytes, `policies` of `most_policies`.
+struct shape {
+    static constexpr std::size_t most_name = 128, most_policies = 1024;
 
-    HERRING_SETUP wire::proof proof_of_member() const { return seen_.prove("member", {}); }
-    /// `admit`: its body as it is sent, without the proof.
-    HERRING_SETUP wire::proof proof_of_frontend(std::span<std::byte const> admit) const {
-        return seen_.prove("frontend", admit);
-    }
-    HERRING_SETUP wire::proof proof_of_refusal(std::span<std::byte const> refuse) const {
-        return seen_.prove("frontend refuses", refuse);
-    }
-    /// Wraps the lane's key, or unwraps it. Once a handshake.
-    HERRING_SETUP void wrap(std::span<std::byte> lane_key) const { seen_.wrap(lane_key); }
+    std::string ensemble{};          ///< its name
+    std::string policies{};          ///< the names in the pack
+    std::string type{};              ///< of an element
+    std::uint64_t elements = 0;      ///< of a row
+    std::uint64_t row_bytes = 0;     ///< of an encoded row
+    std::uint64_t request_bytes = 0; ///< of a request, at most
+    std::string model_version{};     ///< the program's; empty at both ends: not used
 
-    /// Of the messages that follow.
-    HERRING_SETUP wire::message_keys keys(bool at_frontend) const {
-        secret_key const to = seen_.key("to frontend"), from = seen_.key("from frontend");
-        return at_frontend ? wire::message_keys(from, to) : wire::message_keys(to, from);
-    }
-
-  private:
-    wire::transcript seen_;
+    friend bool operator==(shape const&, shape const&) = default;
 };
 
-/// Proofs for the connection of a lane, under the key of its admission.
-///
-///     member → frontend   lane_hello {ticket, which lane, nonce}
-///     frontend → member   lane_challenge {nonce}
-///     member → frontend   lane_proof
-///     frontend → member   lane_accept
-class lane_handshake {
-  public:
-    HERRING_SETUP lane_handshake(secret_key const& of_admission, std::span<std::byte const> hello,
-                                 std::span<std::byte const> challenge)
-        : seen_(of_admission, "herring ensemble lane 1", {hello, challenge}) {}
+/// Returns the piece of a text that an error can show: where two long texts differ.
+HERRING_SETUP inline std::string_view where_different(std::string_view shown,
+                                                      std::string_view other) noexcept {
+    constexpr std::size_t most = 120, before = 20;
+    if (shown.size() <= most) return shown;
+    std::size_t same = 0;
+    while (same < std::min(shown.size(), other.size()) && shown[same] == other[same]) ++same;
+    std::size_t const from = std::min(same > before ? same - before : 0, shown.size() - most);
+    return shown.substr(from, most);
+}
 
-    HERRING_SETUP wire::proof proof_of_member() const { return seen_.prove("member", {}); }
-    HERRING_SETUP wire::proof proof_of_frontend() const { return seen_.prove("frontend", {}); }
-
-  private:
-    wire::transcript seen_;
+/// First difference between a member's shape and the frontend's.
+struct shape_difference {
+    admission_refusal what = admission_refusal::none;
+    std::string text{}; ///< names both values
 };
+
+HERRING_SETUP inline shape_difference difference(shape const& of_member, shape const& of_frontend) {
+    auto const of = [](admission_refusal what, std::string_view noun, text_part const& a, text_part const& b,
+                       std::string_view fix) {
+        return shape_difference{
+            what, text({noun, " is '", a, "' at the member, '", b, "' at the frontend; ", fix})};
+    };
+    auto const texts = [&](admission_refusal what, std::string_view noun, std::string const& a,
+                           std::string const& b, std::string_view fix) {
+        return of(what, noun, where_different(a, b), where_different(b, a), fix);
+    };
+    using what = admission_refusal;
+    if (of_member.ensemble != of_frontend.ensemble)
+        return texts(what::ensemble, "the ensemble", of_member.ensemble, of_frontend.ensemble,
+                     "see which frontend the member's address leads to");
+    if (of_member.type != of_frontend.type)
+        return texts(what::type, "the element type", of_member.type, of_frontend.type,
+                     "build both for one type of elements");
+    if (of_member.policies != of_frontend.policies)
+        return texts(what::policies, "the pack of policies", of_member.policies, of_frontend.policies,
+                     "build both with the same policies");
+    if (of_member.elements != of_frontend.elements)
+        return of(what::elements, "the number of elements in a row", of_member.elements, of_frontend.elements,
+                  "give both the same");
+    if (of_member.row_bytes != of_frontend.row_bytes)
+        return of(what::row_bytes, "the size of an encoded row", of_member.row_bytes, of_frontend.row_bytes,
+                  "build both from one version of Herring");
+    if (of_member.request_bytes != of_frontend.request_bytes)
+        return of(what::request_bytes, "the largest request in bytes", of_member.request_bytes,
+                  of_frontend.request_bytes, "give both the same");
+    if (of_member.model_version != of_frontend.model_version)
+        return texts(what::model_version, "the model's version", of_member.model_version,
+                     of_frontend.model_version, "give both the same, or neither one");
+    return {};
+}
 
 } // namespace HERRING_NAMESPACE::detail::ensembles
 

@@ -5,7 +5,7 @@
 
 #include "herring/base/config.hpp"
 #include "herring/base/shared_handler.hpp"
-#include "herring/ensemble/admission_refusal.hpp"
+#include "herring/ensemble/admission.hpp"
 #include "herring/machine/time.hpp"
 
 #include <atomic>

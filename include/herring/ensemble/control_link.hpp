@@ -1,4 +1,4 @@
-// herring: one connection of an ensemble's control: reads and writes whole messages, without blocking and never beyond one.
+// herring: an ensemble's control connection: whole messages in and out of a socket, bounded, then with tags.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_ENSEMBLE_CONTROL_LINK_HPP
 #define HERRING_ENSEMBLE_CONTROL_LINK_HPP
@@ -30,31 +30,31 @@
 
 namespace HERRING_NAMESPACE::detail::ensembles {
 
-/// What `control_link::receive` found.
+/// Result of `control_link::receive`.
 struct incoming {
     enum class what {
-        nothing,       ///< now
+        nothing,       ///< no message yet
         whole,         ///< `kind` and `body` are a message; valid until the next receive
         other_version, ///< a message of another version of the protocol
-        wrong,         ///< can never be a message: `why`
-        closed         ///< the other end has, or the network has given it up
+        wrong,         ///< no message, as `why` says
+        closed         ///< by the other end or by the network
     } found = what::nothing;
-    message kind = message::knock;
+    message kind = message::apply;
     std::uint16_t version = protocol_version;
     std::span<std::byte const> body{};
-    descriptor passed{}; ///< of a unix socket: the one that came with it
+    descriptor passed{}; ///< the one that came with the message over a unix socket
     char const* why = "";
 };
 
-/// A tcp connection, or a unix socket, whose packets are whole messages.
+/// A control connection, over tcp or over a unix socket whose packets are whole messages.
 ///
-/// A stream is read to the end of a message and not a byte further: what follows a lane's last message belongs to the lane. It holds
-/// one message at most, whose size was checked before it was read.
+/// A stream is read to the end of a message and not a byte further: the bytes behind a lane's last message
+/// belong to the lane. The buffer holds one message at most, whose size was checked before it was read.
 /// Lifetime: owns the socket; moves.
 class control_link {
   public:
     control_link() = default;
-    /// `is_frontend`: this end. `is_local`: of a unix socket.
+    /// `is_frontend`: this end is the frontend's. `is_local`: a unix socket.
     control_link(descriptor&& socket, bool is_frontend, bool is_local) noexcept
         : socket_(std::move(socket)), is_frontend_(is_frontend), is_local_(is_local) {
         int const on = 1;
@@ -66,19 +66,19 @@ class control_link {
     int socket() const noexcept { return socket_.get(); }
     bool is_local() const noexcept { return is_local_; }
     void close() noexcept { *this = control_link(); }
-    /// The proven lane's.
+    /// Gives the socket of a proven lane away.
     int release() noexcept { return socket_.release(); }
-    /// What is to be sent waits for the socket.
+    /// True while bytes wait for room in the socket.
     bool wants_write() const noexcept { return sent_ < out_.size(); }
-    /// Every message that follows has a tag, in both directions.
+    /// Puts a tag on every message that follows, in both directions.
     void protect(wire::message_keys&& keys) noexcept { keys_.emplace(std::move(keys)); }
-    /// The other end has been admitted, or has admitted this one: other messages are due.
+    /// Notes that the member has been admitted: other messages are due from now on.
     void admitted() noexcept { is_admitted_ = true; }
 
-    /// Sends what the socket takes; the rest waits for flush(). `passed`: a descriptor, over a unix socket.
+    /// Sends what the socket takes; the rest waits for `flush`. `passed`: a descriptor, over a unix socket.
     HERRING_SETUP void send(message kind, std::span<std::byte const> body, int passed = -1) {
         if (!open() || finish_) return;
-        constexpr std::size_t most = std::size_t{1} << 16; // of one that does not read
+        constexpr std::size_t most = std::size_t{1} << 16; // for a peer that does not read
         if (out_.size() - sent_ > most) return fail();
         std::size_t const at = out_.size();
         append_message(out_, kind, body);
@@ -104,18 +104,18 @@ class control_link {
         sent_ = 0;
         if (finish_) ::shutdown(socket(), SHUT_WR);
     }
-    /// Nothing is sent after what waits to be.
+    /// Closes the sending direction behind the bytes that wait.
     HERRING_SETUP void finish() noexcept {
         finish_ = true;
         flush();
     }
 
-    /// Reads on, at most to the end of one message. `wrong` and `closed` come again.
+    /// Reads at most to the end of one message. `wrong` and `closed` are returned again by later calls.
     HERRING_SETUP incoming receive() {
         if (failed_) return of(incoming::what::closed);
         return is_local_ ? receive_local() : receive_stream();
     }
-    /// Reads and drops; true: the other end has closed.
+    /// Reads and drops bytes. True if the other end has closed.
     HERRING_SETUP bool drop_input() noexcept {
         std::byte junk[4096];
         if (is_local_) return receive_packet(socket(), junk).bytes == 0;
@@ -128,7 +128,7 @@ class control_link {
         failed_ = true;
         sent_ = 0;
         out_.clear();
-        ::shutdown(socket(), SHUT_RDWR); // so that its owner hears of it
+        ::shutdown(socket(), SHUT_RDWR); // makes the socket readable for its owner
     }
     static incoming of(incoming::what found, char const* why = "") noexcept {
         incoming made;
@@ -175,7 +175,7 @@ class control_link {
 
     std::size_t tag_bytes() const noexcept { return keys_ ? wire::tag_bytes : 0; }
 
-    /// Foreign bytes are known by the first of them, however slowly they come.
+    /// Recognises foreign bytes by the first of them, however slowly they come.
     HERRING_SETUP bool look_at_head() noexcept {
         why_ = "bytes that are no control message";
         std::byte ours[4];
@@ -208,7 +208,7 @@ class control_link {
     descriptor socket_{};
     bool is_frontend_ = false, is_local_ = false, is_admitted_ = false;
     bool finish_ = false, failed_ = false;
-    bool done_ = false; // `in_` is a message that was handed out
+    bool done_ = false; // `in_` is a message that was returned
     wire::head head_{};
     std::size_t length_ = 0;
     char const* why_ = "";

@@ -5,7 +5,7 @@
 
 #include "herring/base/config.hpp"
 #include "herring/base/text.hpp"
-#include "herring/ensemble/admission_refusal.hpp"
+#include "herring/ensemble/admission.hpp"
 #include "herring/ensemble/outcome.hpp"
 
 #include <bit>

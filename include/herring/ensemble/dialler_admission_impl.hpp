@@ -1,4 +1,4 @@
-// herring: a member's control connections: what it proves to a frontend, what it is told, and how its lane is proven.
+// herring: a member's control connections: proofs, admission or refusal, and the proof of its lane.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_ENSEMBLE_DIALLER_ADMISSION_IMPL_HPP
 #define HERRING_ENSEMBLE_DIALLER_ADMISSION_IMPL_HPP
@@ -9,9 +9,8 @@
 #include "herring/control/wire/messages.hpp"
 #include "herring/crypto/random.hpp"
 #include "herring/crypto/secret_key.hpp"
-#include "herring/ensemble/admission.hpp"
-#include "herring/ensemble/dialler_core.hpp"
-#include "herring/ensemble/lane_ends.hpp"
+#include "herring/ensemble/dialler.hpp"
+#include "herring/ensemble/lane.hpp"
 #include "herring/ensemble/messages.hpp"
 #include "herring/machine/descriptor.hpp"
 #include "herring/machine/local_socket.hpp"
@@ -59,36 +58,32 @@ HERRING_SEPARABLE void dialler_core::on_challenge(dial_target& t, std::span<std:
 
 HERRING_SEPARABLE void dialler_core::on_admit(dial_target& t, std::span<std::byte const> body) {
     wire::proof shown{};
-    t.told = {};
+    t.admitted = {};
     if (body.size() < shown.size() || !read_32(body.first(shown.size()), shown) ||
-        !t.told.read(body.subspan(shown.size())))
+        !t.admitted.read(body.subspan(shown.size())))
         return fail(t, text({t.name, " sent an admission that cannot be read"}));
     if (secrets_ &&
         (!t.seen || !equal_in_constant_time(shown, t.seen->proof_of_frontend(body.subspan(shown.size())))))
         return fail(t, text({"what answers on ", t.name, " did not prove that it has the secret"}));
     if (t.seen) {
-        t.seen->wrap(t.told.wrapped);
+        t.seen->wrap(t.admitted.wrapped);
         t.link.protect(t.seen->keys(false));
     }
     t.seen.reset();
-    t.lane_key = secret_key(t.told.wrapped);
-    erase(t.told.wrapped.data(), t.told.wrapped.size());
+    t.lane_key = secret_key(t.admitted.wrapped);
+    erase(t.admitted.wrapped.data(), t.admitted.wrapped.size());
     t.link.admitted();
     t.was_admitted = true;
-    t.beat_at = clock::now() + t.told.facts.heartbeat;
-    if (t.told.local.empty() || options_.lanes == herring::lane::tcp)
+    t.beat_at = clock::now() + t.admitted.facts.heartbeat;
+    if (t.admitted.local.empty() || options_.lanes == herring::lane::tcp)
         return without_memory(t, "the frontend offers no memory");
-    t.at = stage::wants_memory;
-    dialler_notice& made = notices_->emplace_back();
-    made.kind = dialler_notice::what::wants_memory;
-    made.frontend = t.index;
-    made.facts = t.told.facts;
+    with_memory(t, sink_.local_memory(sink_.sink, t.index, t.admitted.facts));
 }
 
 HERRING_SEPARABLE void dialler_core::on_refuse(dial_target& t, std::span<std::byte const> body) {
     std::span<std::byte const> words = body;
     wire::proof shown{};
-    bool verified = t.has_control() || !secrets_; // then its tag was right
+    bool verified = t.has_control() || !secrets_; // after the admission the message had a valid tag
     if (std::span<std::byte const> before; t.seen && wire::split_proof(body, before, shown) &&
                                            equal_in_constant_time(shown, t.seen->proof_of_refusal(before))) {
         verified = true;
@@ -103,20 +98,16 @@ HERRING_SEPARABLE void dialler_core::refused(dial_target& t, ensembles::refuse c
     if (verified) return refused_for_good(t, said.as_failure());
     ensembles::refuse const quoted{said.reason,
                                    text({"what answers on ", t.name, " says, unverified: ", said.text})};
-    // Never where this member was admitted before.
-    if (t.unverified.said(quoted.text, clock::now()) && !t.was_admitted)
+    // A member that this address admitted before does not believe it.
+    if (t.unverified.count(quoted.text, clock::now()) && !t.was_admitted)
         return refused_for_good(t, quoted.as_failure());
     fail(t, quoted.text);
 }
 
-HERRING_SEPARABLE void dialler_core::give_memory(std::vector<dialler_notice>& notices, std::size_t frontend,
-                                                 descriptor&& memory) {
-    notices_ = &notices;
-    dial_target& t = *targets_[frontend];
-    if (t.at != stage::wants_memory) return;
+HERRING_SEPARABLE void dialler_core::with_memory(dial_target& t, descriptor&& memory) {
     t.memory = std::move(memory);
     if (t.memory.get() < 0) return without_memory(t, "this member has no memory to share");
-    descriptor made = dial_locally(t.told.local);
+    descriptor made = dial_locally(t.admitted.local);
     if (made.get() < 0) return without_memory(t, "the frontend's unix socket cannot be reached from here");
     if (!same_user(made.get())) return without_memory(t, "the frontend is another user's");
     t.lane = control_link(std::move(made), false, true);
@@ -145,12 +136,12 @@ HERRING_SEPARABLE void dialler_core::watch_lane(dial_target& t, std::uint32_t wh
 
 HERRING_SEPARABLE void dialler_core::greet_lane(dial_target& t, herring::lane kind) {
     lane_hello said;
-    said.ticket = t.told.ticket;
+    said.ticket = t.admitted.ticket;
     said.kind = kind;
     said.nonce = random_nonce();
-    t.lane_said = said.write();
+    t.lane_hello = said.write();
     t.at = stage::lane_greeted;
-    t.lane.send(message::lane_hello, t.lane_said);
+    t.lane.send(message::lane_hello, t.lane_hello);
 }
 
 HERRING_SEPARABLE void dialler_core::lane_failed(dial_target& t, std::string_view why) {
@@ -172,7 +163,7 @@ HERRING_SEPARABLE void dialler_core::on_lane(dial_target& t) {
     if (!read_32(got.body, read)) return lane_failed(t, "it brought what no frontend sends");
     bool const local = t.lane.is_local();
     if (t.at == stage::lane_greeted && got.kind == message::lane_challenge) {
-        lane_handshake const seen(t.lane_key, t.lane_said, got.body);
+        lane_handshake const seen(t.lane_key, t.lane_hello, got.body);
         t.lane_proof_due = seen.proof_of_frontend();
         t.at = stage::lane_proved;
         return t.lane.send(message::lane_proof, seen.proof_of_member(), local ? t.memory.get() : -1);
@@ -181,19 +172,18 @@ HERRING_SEPARABLE void dialler_core::on_lane(dial_target& t) {
         !equal_in_constant_time(read, t.lane_proof_due) || local != (got.passed.get() >= 0))
         return lane_failed(t, "the frontend did not prove itself there");
     thread_.forget(t.lane.socket());
-    dialler_notice& made = notices_->emplace_back();
-    made.kind = dialler_notice::what::connected;
-    made.frontend = t.index;
-    made.facts = t.told.facts;
-    (local ? made.ends.bell : made.ends.socket) = t.lane.release();
-    made.ends.memory = got.passed.release();
+    lane_ends ends;
+    (local ? ends.wake_up : ends.socket) = t.lane.release();
+    ends.memory = got.passed.release();
     t.lane.close();
     t.memory = descriptor();
     t.at = stage::up;
     t.until = t.local_until = time_point::max();
     t.up_since = t.heard = clock::now();
-    t.told_connected = true;
+    t.is_connected = true;
     t.last_text.clear();
+    told_ = true;
+    sink_.connected(sink_.sink, t.index, t.admitted.facts, std::move(ends));
 }
 
 } // namespace HERRING_NAMESPACE::detail::ensembles

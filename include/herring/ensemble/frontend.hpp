@@ -233,8 +233,8 @@ template <class Element, class Core> class basic_frontend {
 
   private:
     void add_refusals(frontend_counters& all) const {
-        auto const door = core_->at_the_door();
-        std::copy(std::begin(door.refused), std::end(door.refused), std::begin(all.refused));
+        auto const counted = core_->refusals();
+        std::copy(std::begin(counted.refused), std::end(counted.refused), std::begin(all.refused));
     }
     static ticket ticket_of(typename Core::accepted const& a) noexcept { return {a.refused, a.id}; }
     answer answer_of(typename Core::accepted const& a) {

@@ -6,21 +6,19 @@
 #include "herring/base/config.hpp"
 #include "herring/base/error.hpp"
 #include "herring/crypto/secret.hpp"
-#include "herring/ensemble/admission_refusal.hpp"
+#include "herring/ensemble/admission.hpp"
 #include "herring/ensemble/control_options.hpp"
 #include "herring/ensemble/counters.hpp"
-#include "herring/ensemble/door_notice.hpp"
 #include "herring/ensemble/frontend_driver.hpp"
 #include "herring/ensemble/frontend_engine.hpp"
 #include "herring/ensemble/frontend_members.hpp"
 #include "herring/ensemble/frontend_state.hpp"
 #include "herring/ensemble/ids.hpp"
-#include "herring/ensemble/lane_ends.hpp"
+#include "herring/ensemble/lane.hpp"
 #include "herring/ensemble/member_set.hpp"
 #include "herring/ensemble/options.hpp"
 #include "herring/ensemble/outcome.hpp"
 #include "herring/ensemble/quorum.hpp"
-#include "herring/ensemble/shape.hpp"
 #include "herring/machine/forks.hpp"
 
 #include <chrono>
@@ -38,22 +36,22 @@ namespace HERRING_NAMESPACE::detail::ensembles {
 /// (`frontend_driver`), the members and the acceptor of control connections. An idle frontend has one thread,
 /// the acceptor's.
 ///
-/// `Format`:  rows (`row_format`).
-/// `Waiting`: a model of the axis `waiting`.
-/// `Door`:    the acceptor, which calls a `door_sink`.
-/// `Lanes`:   the kinds of lanes and how they are opened; tests have their own.
+/// `Format`:   rows (`row_format`).
+/// `Waiting`:  a model of the axis `waiting`.
+/// `Acceptor`: the acceptor, which calls an `acceptor_sink`.
+/// `Lanes`:    the kinds of lanes and how they are opened; tests have their own.
 ///
 /// Threads:   any. One lock for rules and lanes, held for microseconds; the thread that takes an answer folds
 ///            its rows without it.
 /// Cost:      no allocation for a request. A request: one copy of its bytes, one message a member; two system
 ///            calls where the caller sleeps.
-template <class Format, class Waiting, template <class> class Door, class Lanes> class frontend_core {
+template <class Format, class Waiting, template <class> class Acceptor, class Lanes> class frontend_core {
   public:
     using format = Format;
 
-    /// Passes the calls of the acceptor's thread on to `frontend_members`. A type of its own: `Door<Sink>`
-    /// needs a complete sink, and the members know the engine, which knows the acceptor.
-    struct door_calls {
+    /// Passes the calls of the acceptor's thread on to `frontend_members`. A type of its own, because
+    /// `Acceptor<Sink>` needs a complete sink, and the members know the engine, which knows the acceptor.
+    struct sink {
         frontend_core* core;
 
         void admitted(peer_index peer, std::uint64_t incarnation, std::uint32_t credits,
@@ -73,7 +71,7 @@ template <class Format, class Waiting, template <class> class Door, class Lanes>
         int local_memory() const noexcept { return core->engine_.requests.descriptor(); }
     };
 
-    using engine = frontend_engine<Format, Lanes, Door<door_calls>>;
+    using engine = frontend_engine<Format, Lanes, Acceptor<sink>>;
     using link_type = typename engine::link_type;
     using accepted = typename engine::accepted;
 
@@ -90,7 +88,7 @@ template <class Format, class Waiting, template <class> class Door, class Lanes>
     HERRING_SETUP explicit frontend_core(settings s)
         : options_(std::move(s.options)), engine_(options_, table_of(options_, s), s.result_bytes),
           driver_(engine_), members_(engine_, options_, s.agreed.row_bytes, s.least) {
-        door_options d;
+        acceptor_options d;
         d.address = options_.listen;
         d.secret = options_.secret;
         d.secret_file = options_.secret_file;
@@ -102,8 +100,8 @@ template <class Format, class Waiting, template <class> class Door, class Lanes>
         d.heartbeat = options_.heartbeat;
         d.peer_timeout = options_.peer_timeout;
         guard const held(engine_.lock); // the acceptor's thread reads `engine_.control` under the lock
-        door_ = std::make_unique<Door<door_calls>>(d, s.agreed, options_.members, calls_);
-        engine_.control = door_.get();
+        acceptor_ = std::make_unique<Acceptor<sink>>(d, s.agreed, options_.members, sink_);
+        engine_.control = acceptor_.get();
         if (options_.secret) detail::erase(*options_.secret);
     }
     frontend_core(frontend_core const&) = delete;
@@ -132,10 +130,10 @@ template <class Format, class Waiting, template <class> class Door, class Lanes>
     HERRING_SETUP bool shut() noexcept {
         close();
         {
-            std::unique_ptr<Door<door_calls>> gone;
+            std::unique_ptr<Acceptor<sink>> gone;
             {
                 guard const held(engine_.lock);
-                gone.swap(door_);
+                gone.swap(acceptor_);
                 engine_.control = nullptr;
             }
         } // joins its thread
@@ -314,7 +312,7 @@ template <class Format, class Waiting, template <class> class Door, class Lanes>
 
     // ---- members
 
-    std::string address() const { return door_->address(); }
+    std::string address() const { return acceptor_->address(); }
     bool ready() noexcept {
         if (forked_off()) return false;
         guard const held(engine_.lock);
@@ -333,7 +331,7 @@ template <class Format, class Waiting, template <class> class Door, class Lanes>
     HERRING_SETUP void add_member(std::string name) {
         usable("add_member");
         members_.add(name);
-        door_->add_member(std::move(name));
+        acceptor_->add_member(std::move(name));
     }
     /// Calls `give(rules, names, k)` under the lock. The names do not move while the frontend lives.
     template <class Give> void look(Give&& give) {
@@ -342,11 +340,11 @@ template <class Format, class Waiting, template <class> class Door, class Lanes>
         give(std::as_const(engine_.table), members_.names(), k());
     }
     /// Counts processes that were refused, by reason, including those that `on_change` did not report.
-    door_counters at_the_door() noexcept {
+    acceptor_counters refusals() noexcept {
         if (forked_off()) return {};
         // Under the lock: in `shut` the acceptor ends while its thread may be running the program's handler.
         guard const held(engine_.lock);
-        return engine_.control != nullptr ? engine_.control->counters() : door_counters();
+        return engine_.control != nullptr ? engine_.control->counters() : acceptor_counters();
     }
     /// The members as the acceptor's thread sees them.
     auto& members() noexcept { return members_; }
@@ -389,8 +387,8 @@ template <class Format, class Waiting, template <class> class Door, class Lanes>
     frontend_driver<Waiting, engine> driver_;
     frontend_members<Lanes, engine> members_;
     bool shut_ = false;
-    door_calls calls_{this};
-    std::unique_ptr<Door<door_calls>> door_;
+    sink sink_{this};
+    std::unique_ptr<Acceptor<sink>> acceptor_;
 };
 
 } // namespace HERRING_NAMESPACE::detail::ensembles

@@ -7,7 +7,7 @@
 #include "herring/ensemble/frontend_driver.hpp"
 #include "herring/ensemble/frontend_state.hpp"
 #include "herring/ensemble/ids.hpp"
-#include "herring/ensemble/link.hpp"
+#include "herring/ensemble/lane.hpp"
 #include "herring/ensemble/member_set.hpp"
 #include "herring/ensemble/options.hpp"
 #include "herring/ensemble/outcome.hpp"
@@ -299,7 +299,7 @@ template <class Format, class Lanes, class Control> class frontend_engine {
         (slow ? fast_since : slow_since).erase(member);
         if (!tells_verdicts_ || control == nullptr) return;
         has_verdict.store(true, std::memory_order_release);
-        if constexpr (requires(Control & door) { door.nudge(); }) control->nudge();
+        if constexpr (requires(Control & acceptor) { acceptor.nudge(); }) control->nudge();
     }
 
     bool take(wait_set::found const& events, std::int64_t now) noexcept {

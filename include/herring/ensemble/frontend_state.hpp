@@ -9,7 +9,7 @@
 #include "herring/base/manual_lifetime.hpp"
 #include "herring/base/round_up.hpp"
 #include "herring/ensemble/ids.hpp"
-#include "herring/ensemble/lane_ends.hpp"
+#include "herring/ensemble/lane.hpp"
 #include "herring/ensemble/member_set.hpp"
 #include "herring/ensemble/outcome.hpp"
 #include "herring/ensemble/places.hpp"

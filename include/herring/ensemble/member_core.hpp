@@ -5,15 +5,12 @@
 
 #include "herring/base/config.hpp"
 #include "herring/base/error.hpp"
+#include "herring/ensemble/admission.hpp"
 #include "herring/ensemble/control_options.hpp"
 #include "herring/ensemble/ids.hpp"
-#include "herring/ensemble/job.hpp"
-#include "herring/ensemble/member_inbox.hpp"
-#include "herring/ensemble/member_jobs.hpp"
-#include "herring/ensemble/member_link.hpp"
+#include "herring/ensemble/member.hpp"
 #include "herring/ensemble/member_links.hpp"
 #include "herring/ensemble/outcome.hpp"
-#include "herring/ensemble/shape.hpp"
 #include "herring/machine/cpu_pause.hpp"
 #include "herring/machine/forks.hpp"
 #include "herring/machine/monitor.hpp"
@@ -42,11 +39,13 @@ namespace HERRING_NAMESPACE {
 
 namespace detail::ensembles {
 
-/// `Rows`: `row_format`. `Lane`: a member's end, see `member_inbox`. `Dialler<Sink>`: the control connections.
+/// The engine of a member; `basic_member` documents its functions. `Rows`: `row_format`. `Lane`: a member's
+/// end, see `member_inbox`. `Dialler<Sink>`: the control connections.
 ///
 /// Memory:   (concurrency + 1) · elements · sizeof(Element), and what `Lane` says for each frontend.
-/// Threads:  one at a time; `leave`, `stop` and `status` from any, `stop` from signal handlers too. Every step is under one lock, for `leave`
-///           moves bytes beside whatever the member's thread does; who sleeps, and who calls `job::encode`, does not hold it.
+/// Threads:  one at a time; `leave`, `stop` and `status` from any, `stop` from signal handlers too. Every
+///           step is under one lock, because `leave` moves bytes beside the member's thread; a thread that
+///           sleeps, or encodes, does not hold it.
 /// Lifetime: outlives its jobs.
 template <class Element, class Rows, class Waiting, class Lane, template <class> class Dialler>
 class member_core {
@@ -61,24 +60,19 @@ class member_core {
     HERRING_SETUP member_core(std::size_t elements, std::size_t concurrency, shape const& what,
                               dialler_options const& to)
         : elements_(elements), row_bytes_(Rows::row_bytes(elements)), jobs_(elements, concurrency),
-          links_(to.frontends.size(), concurrency, bell_), inbox_(to.frontends, row_bytes_, bell_),
+          links_(to.frontends.size(), concurrency, poller_), inbox_(to.frontends, row_bytes_, poller_),
           dialler_(to, what, inbox_) {}
     member_core(member_core const&) = delete;
     member_core& operator=(member_core const&) = delete;
-    /// What waits is declined. Jobs that the program still holds must not be used any more.
+    /// Declines requests that wait. Jobs that the program still holds must not be used any more.
     HERRING_SETUP ~member_core() {
         links_.for_each([this](link& each) noexcept { turn_away(each); });
         dialler_.stop();
     }
 
-    /// Whether this process was forked off after the member was made. Then calls that may throw do, and the others do nothing.
+    /// In a forked process calls that may throw do, and the others do nothing.
     bool forked_off() const noexcept { return !owner_.is_this(); }
 
-    /// The next request, of the frontends in turn. Nothing: at the timeout, after `stop` or `leave`, or once all frontends have
-    /// refused this member; see `status`. Requests whose deadline has passed are declined, not returned.
-    ///
-    /// Blocks:  until then, as the waiting policy does.
-    /// Errors:  `bad_state`: the program holds `concurrency` jobs.
     [[nodiscard]] job next(std::chrono::nanoseconds timeout = herring::never) {
         usable("next");
         {
@@ -112,29 +106,21 @@ class member_core {
         }
     }
 
-    /// Does not block. Nothing also where the program holds `concurrency` jobs.
     [[nodiscard]] job try_next() noexcept {
         if (place_index slot = 0; step(clock::now(), slot)) return job(*this, slot);
         return {};
     }
 
-    /// Whether `next` returns nothing from now on.
     bool is_over() const noexcept { return is_ended() || inbox_.all_refused(); }
 
-    /// For an event loop: readable when `try_next` may have something. Before each wait for it, `arm`.
-    int descriptor() const noexcept { return bell_.descriptor(); }
-    /// False: there is something already, so that a wait could miss it; call `try_next`.
+    int descriptor() const noexcept { return poller_.descriptor(); }
     bool arm() noexcept {
         if (forked_off()) return false;
-        (void)bell_.woken();
+        (void)poller_.woken();
         guard const locked(lock_);
         return is_quiet() && !is_ended();
     }
 
-    /// A row that no frontend asked this member for: each that is connected gets it under the id that it expects. `fill` is
-    /// called with the row, where it goes anywhere; it calls neither the member nor its jobs.
-    ///
-    /// Returns: to how many it was sent. A frontend that has not read `spare` earlier ones is left out.
     template <class Fill> std::size_t contribute(std::uint64_t id, Fill&& fill) {
         usable("contribute");
         guard const locked(lock_);
@@ -166,20 +152,16 @@ class member_core {
         return sent;
     }
 
-    /// `next` returns nothing from now on, and wakes up for it.
     void stop() noexcept {
-        if (forked_off()) return; // the bell is the parent's, too
+        if (forked_off()) return; // the poller is the parent's, too
         stopped_.store(true);
-        bell_.wake();
+        poller_.wake();
     }
 
-    /// Tells all frontends that this member leaves: they ask it no more. What waits is declined, and so is what still comes; jobs
-    /// that the program holds can be answered. Returns when all frontends have let it go, or after `most`: then false, and it can
-    /// be called again. `next` returns nothing from now on, and wakes up for it.
     HERRING_SETUP bool leave(std::chrono::milliseconds most) {
         usable("leave");
         leaving_.store(true);
-        bell_.wake(); // whoever is in `next`; nobody else takes that off the bell
+        poller_.wake(); // the thread in `next`; no other thread consumes this wake-up
         time_point const deadline = clock::now() + most;
         while (true) {
             time_point const now = clock::now();
@@ -193,7 +175,6 @@ class member_core {
         }
     }
 
-    /// One for each frontend, in the order of the options.
     std::vector<frontend_status> status() const {
         usable("status");
         return inbox_.status();
@@ -205,7 +186,8 @@ class member_core {
     }
     std::size_t elements() const noexcept { return elements_; }
 
-    // What a job calls.
+    // ---- called by a job ----------------------------------------------------------------------------------
+
     std::span<std::byte const> input(std::uint32_t slot) const noexcept { return jobs_[slot].request.bytes; }
     std::span<Element> row(std::uint32_t slot) const noexcept { return jobs_.row(slot); }
     std::chrono::nanoseconds remaining(std::uint32_t slot) const noexcept {
@@ -258,13 +240,13 @@ class member_core {
     using link = typename inbox::link;
     using guard = monitor::guard;
 
-    static constexpr std::chrono::microseconds longest_look{10}; // a longer one was another thread's turn
+    static constexpr std::chrono::microseconds longest_look{10}; // a longer one was spent in another thread
 
     using jobs = member_jobs<Element, link>;
     using held = typename jobs::held;
     using row_state = typename jobs::row_state;
 
-    // What a lane reports.
+    // The sink of a lane.
     struct arrivals {
         member_core& core;
         link& from;
@@ -305,7 +287,7 @@ class member_core {
                      "member_options::concurrency"});
     }
 
-    // Moves what can be moved, and takes a request. False: there is none.
+    // Moves bytes of all lanes, and takes a request. False if there is none.
     bool step(time_point now, place_index& slot) noexcept {
         if (is_ended()) return false;
         guard const locked(lock_);
@@ -325,7 +307,7 @@ class member_core {
         }
     }
 
-    // Hands the oldest request of the next frontend to the slot that it takes.
+    // Puts the oldest request of the next frontend into a slot. False if there is none, or no slot.
     bool take(time_point now, place_index& slot) noexcept {
         if (!jobs_.any_free()) return false;
         while (link* const from = links_.with_requests()) {
@@ -352,7 +334,8 @@ class member_core {
         return how;
     }
 
-    // A row that a socket does not take at once leaves while the program is busy with the next job only if somebody waits here.
+    // Waits for a socket that does not take a row at once: later the program is busy with its next job, and
+    // the row would wait.
     void linger(link& to) noexcept {
         if (!to.lane.wants_write()) [[likely]]
             return;
@@ -361,11 +344,11 @@ class member_core {
             pollfd writable{to.lane.descriptor(), POLLOUT, 0};
             if (::poll(&writable, 1, 1) <= 0) return;
             arrivals sink{*this, to, count(clock::now())};
-            if (!to.lane.poll(sink)) return; // the next poll reports it again
+            if (!to.lane.poll(sink)) return; // broken: the next poll reports it again
         } while (to.lane.wants_write() && clock::now() < until);
     }
 
-    // Asks all who have something for this member to ring. False: one has something already.
+    // Asks all lanes for wake-ups. False if there is something to do already.
     bool is_quiet() noexcept {
         bool const lanes_are = links_.try_sleep();
         return lanes_are && !inbox_.has_news() && (!jobs_.any_free() || links_.with_requests() == nullptr);
@@ -378,9 +361,9 @@ class member_core {
             auto const left = std::chrono::ceil<std::chrono::milliseconds>(until - now).count();
             epoll_event found[8];
             int const got =
-                bell_.wait(found, 8, static_cast<int>(std::clamp<std::int64_t>(left, 0, 3'600'000)));
+                poller_.wait(found, 8, static_cast<int>(std::clamp<std::int64_t>(left, 0, 3'600'000)));
             for (int i = 0; i < got; ++i)
-                if (found[i].data.u64 == poller::wake_key) (void)bell_.woken();
+                if (found[i].data.u64 == poller::wake_key) (void)poller_.woken();
         }
         guard const locked(lock_);
         links_.awake();
@@ -403,7 +386,7 @@ class member_core {
         }
         if (!broken.empty()) dialler_.drop(frontend, std::string(broken));
     }
-    // The lane is broken. If the dialler does not know a newer one, it dials again.
+    // Ends a broken lane. The dialler dials again, unless it has a newer one already.
     HERRING_SETUP void give_up(std::size_t frontend) noexcept {
         std::string why(links_[frontend]->lane.error());
         close(frontend);
@@ -418,7 +401,7 @@ class member_core {
     std::size_t const elements_, row_bytes_;
     mutable monitor lock_;
     jobs jobs_;
-    poller bell_{"member"};
+    poller poller_{"member"};
     member_links<link> links_;
     job_counters counters_{};
     std::atomic<bool> stopped_{false};

@@ -1,13 +1,12 @@
-// herring: a member's end of a lane, of the kind that the control connections have proven: tcp, or memory of one machine.
+// herring: a member's end of a lane, by tcp or by shared memory, and the memory of its rows.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_ENSEMBLE_MEMBER_LANE_HPP
 #define HERRING_ENSEMBLE_MEMBER_LANE_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/base/manual_lifetime.hpp"
 #include "herring/ensemble/control_options.hpp"
 #include "herring/ensemble/ids.hpp"
-#include "herring/ensemble/lane_ends.hpp"
+#include "herring/ensemble/lane.hpp"
 #include "herring/ensemble/outcome.hpp"
 #include "herring/ensemble/shared_lane.hpp"
 #include "herring/ensemble/shared_regions.hpp"
@@ -24,12 +23,12 @@
 
 namespace HERRING_NAMESPACE::detail::ensembles {
 
-/// One of two lanes, by a branch; see `tcp_lane_member` and `shared_lane_member` for what its functions do.
+/// A member's end of one admission: one of its two lanes.
 ///
 /// Errors: the constructor throws `protocol` and `no_resources`.
-class member_lane {
+class member_lane : public either_lane<tcp_lane_member, shared_lane_member> {
   public:
-    /// The rows' memory of one admission, that a frontend of this machine reads.
+    /// The memory of one admission's rows, which a frontend of this machine reads.
     ///
     /// Errors: `no_resources`, `unsupported`; then the lane is tcp.
     class memory {
@@ -37,7 +36,7 @@ class member_lane {
         memory() = default;
         HERRING_SETUP explicit memory(admission const& facts)
             : region_({facts.peer, facts.credits, facts.row_bytes}) {}
-        /// A descriptor of its own; −1: there is none.
+        /// Returns a new descriptor of the memory; −1: there is none.
         HERRING_SETUP detail::descriptor offer() const noexcept {
             return detail::descriptor(::fcntl(region_.descriptor(), F_DUPFD_CLOEXEC, 0));
         }
@@ -49,40 +48,11 @@ class member_lane {
 
     HERRING_SETUP member_lane(lane_ends ends, admission const& facts, memory mine) {
         if (ends.is_shared())
-            shared_.emplace(std::move(mine.region_), std::move(ends));
+            open_shared(std::move(mine.region_), std::move(ends));
         else
-            tcp_.emplace(detail::descriptor(std::exchange(ends.socket, -1)),
-                         lane_sizes{facts.credits, facts.request_bytes, facts.row_bytes});
+            open_tcp(detail::descriptor(std::exchange(ends.socket, -1)),
+                     lane_sizes{facts.credits, facts.request_bytes, facts.row_bytes});
     }
-
-    bool is_shared() const noexcept { return static_cast<bool>(shared_); }
-
-    template <class Sink> bool poll(Sink& sink) noexcept {
-        return is_shared() ? shared_->poll(sink) : tcp_->poll(sink);
-    }
-    bool take(place_index& place) noexcept { return is_shared() ? shared_->take(place) : tcp_->take(place); }
-    bool holds(place_index place) const noexcept {
-        return is_shared() ? shared_->holds(place) : tcp_->holds(place);
-    }
-    std::span<std::byte> row(place_index place) noexcept {
-        return is_shared() ? shared_->row(place) : tcp_->row(place);
-    }
-    bool send(std::uint64_t id, place_index place, std::size_t bytes) noexcept {
-        return is_shared() ? shared_->send(id, place, bytes) : tcp_->send(id, place, bytes);
-    }
-    bool decline(std::uint64_t id, place_index place, herring::decline reason) noexcept {
-        return is_shared() ? shared_->decline(id, place, reason) : tcp_->decline(id, place, reason);
-    }
-
-    bool wants_write() const noexcept { return is_shared() ? shared_->wants_write() : tcp_->wants_write(); }
-    int descriptor() const noexcept { return is_shared() ? shared_->descriptor() : tcp_->descriptor(); }
-    bool try_sleep() noexcept { return is_shared() ? shared_->try_sleep() : tcp_->try_sleep(); }
-    void awake() noexcept { is_shared() ? shared_->awake() : tcp_->awake(); }
-    std::string_view error() const noexcept { return is_shared() ? shared_->error() : tcp_->error(); }
-
-  private:
-    manual_lifetime<tcp_lane_member> tcp_;
-    manual_lifetime<shared_lane_member> shared_;
 };
 
 } // namespace HERRING_NAMESPACE::detail::ensembles

@@ -17,7 +17,8 @@ namespace HERRING_NAMESPACE {
 ///
 /// Units:   members, 0 … 1,023.
 /// Cost:    128 bytes by value, nothing allocated; each operation between two sets touches 16 words.
-/// Errors:  `insert`, and so a list of members: `bad_argument` for 1,024 and beyond; such a member is contained in no set.
+/// Errors:  `insert`, and so a list of members: `bad_argument` for 1,024 and beyond; such a member is
+///          contained in no set.
 /// Example: `front.ask(input, 2ms, {.among = herring::member_set{0, 2, 3}})`
 class member_set {
   public:
@@ -75,7 +76,7 @@ class member_set {
         for (std::size_t i = 0; i < words; ++i) words_[i] &= other.words_[i];
         return *this;
     }
-    /// Without those of the other.
+    /// Removes the members of the other set.
     constexpr member_set& operator-=(member_set const& other) noexcept {
         for (std::size_t i = 0; i < words; ++i) words_[i] &= ~other.words_[i];
         return *this;

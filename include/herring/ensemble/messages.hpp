@@ -1,4 +1,4 @@
-// herring: the control messages between a frontend and its members, as bytes and back, and how long each may be. Pure.
+// herring: control messages of frontends and members as bytes and back, their bounds, their proofs. Pure.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_ENSEMBLE_MESSAGES_HPP
 #define HERRING_ENSEMBLE_MESSAGES_HPP
@@ -8,12 +8,13 @@
 #include "herring/base/error.hpp"
 #include "herring/control/wire/codec.hpp"
 #include "herring/control/wire/frame.hpp"
+#include "herring/control/wire/message_keys.hpp"
 #include "herring/control/wire/messages.hpp"
+#include "herring/control/wire/transcript.hpp"
 #include "herring/crypto/secret_key.hpp"
-#include "herring/ensemble/admission_refusal.hpp"
+#include "herring/ensemble/admission.hpp"
 #include "herring/ensemble/control_options.hpp"
-#include "herring/ensemble/lane_ends.hpp"
-#include "herring/ensemble/shape.hpp"
+#include "herring/ensemble/lane.hpp"
 #include "herring/machine/time.hpp"
 
 #include <algorithm>
@@ -30,33 +31,33 @@ namespace HERRING_NAMESPACE::detail::ensembles {
 
 inline constexpr std::uint16_t protocol_version = 2;
 
-/// In the place of `wire::message_kind`, whose values are others: a rank that meets a frontend is told apart by its first message.
+/// Kinds of messages. The values differ from those of `wire::message_kind`, so that a frontend recognises a
+/// rank of a world by its first message.
 enum class message : std::uint16_t {
-    knock = 64, // member → frontend: I want to come in. A frontend of another version refuses it by name
+    apply = 64, // member → frontend: asks for admission. A frontend of another version refuses it by name
     challenge = 65, // frontend → member: wire::challenge
-    hello = 66,     // member → frontend: who I am, and a proof
-    admit = 67, // frontend → member: a proof, a place, a key for the lane; from here on messages have tags
-    refuse =
-        68, // frontend → member: you may not come in, or not stay; to who has proved itself, a proof behind it
+    hello = 66,     // member → frontend: its name, facts and shape, and a proof
+    admit = 67,     // frontend → member: a proof, a place, a key for the lane; later messages have tags
+    refuse = 68, // frontend → member: no admission, or its end; with a proof if the member has proved itself
     heartbeat = 69,      // either way
-    leave = 70,          // member → frontend: ask me no more
-    goodbye = 71,        // frontend → member: you are let go, and why (a text)
-    lane_hello = 72,     // member → frontend, on the connection of a lane: of that admission
+    leave = 70,          // member → frontend: no more requests
+    goodbye = 71,        // frontend → member: the end of the admission, and why (a text)
+    lane_hello = 72,     // member → frontend, on the connection of a lane: the ticket of its admission
     lane_challenge = 73, // frontend → member: a nonce
     lane_proof = 74,     // member → frontend; on a unix socket with the member's memfd
-    lane_accept = 75 // frontend → member: a proof; with the frontend's memfd. What follows is the lane's
+    lane_accept = 75 // frontend → member: a proof; with the frontend's memfd. Later bytes belong to the lane
 };
 
 inline constexpr std::size_t most_name = shape::most_name;
-inline constexpr std::size_t most_local_name = 64;   // of a unix socket
-inline constexpr std::size_t most_words = 480;       // of a text to be shown
+inline constexpr std::size_t most_local_name = 64;   // of a unix socket's name
+inline constexpr std::size_t most_words = 480;       // of a text for people
 inline constexpr std::size_t most_boot = 64;         // of a boot's identifier
 inline constexpr std::uint32_t most_credits = 65536; // and requests in flight
 inline constexpr std::uint32_t most_replicas = 64;   // of a member
-inline constexpr std::size_t hello_limit = 2400;     // of a body, before the sender has proved who it is
+inline constexpr std::size_t hello_limit = 2400;     // of a body, before the sender has proved itself
 
-/// How many bytes may follow the head of a message. Checked before anything is allocated; a kind that such an end does not send has
-/// none.
+/// Returns the most bytes that may follow the head of a message; 0 for a kind that this end does not send.
+/// Checked before anything is allocated.
 constexpr std::size_t most_body(message kind, bool from_frontend, bool is_admitted) noexcept {
     if (from_frontend) switch (kind) {
         case message::challenge:
@@ -86,13 +87,13 @@ constexpr std::size_t most_body(message kind, bool from_frontend, bool is_admitt
     }
 }
 
-/// Appends a text with its length in front; what is longer than `most` is cut.
+/// Appends a text with its length in front, cut to `most` bytes.
 HERRING_SETUP inline void append_text(byte_buffer& to, std::string_view text, std::size_t most) {
     text = text.substr(0, most);
     wire::append<std::uint16_t>(to, text.size());
     wire::append(to, text);
 }
-/// False: longer than any that is sent. Can be shown.
+/// Reads a text and makes it printable. False if it is longer than `most`.
 HERRING_SETUP inline bool read_text(wire::reader& in, std::string& to, std::size_t most) {
     std::size_t const size = in.number<std::uint16_t>();
     if (!in.ok || size > most) return in.ok = false;
@@ -101,7 +102,7 @@ HERRING_SETUP inline bool read_text(wire::reader& in, std::string& to, std::size
     return in.ok;
 }
 
-/// A member's reply to the challenge. On the wire a proof follows it.
+/// A member's reply to the challenge. On the wire a proof follows.
 struct hello {
     wire::nonce nonce{}; // of this connection
     bool has_secret = false;
@@ -110,7 +111,7 @@ struct hello {
     std::uint32_t credits = 1;
     herring::lane lanes = herring::lane::any;
     std::string name{};
-    std::string boot{}; // equal exactly on one machine
+    std::string boot{}; // identifier of the boot: equal on one machine only
     ensembles::shape shape{};
 
     HERRING_SETUP byte_buffer write() const {
@@ -151,13 +152,13 @@ struct hello {
     }
 };
 
-/// The frontend's reply to a hello that it takes. On the wire the proof stands in front, over all the rest.
+/// The frontend's reply to a hello that it accepts. On the wire the proof stands in front, over all the rest.
 struct admit {
     std::array<std::byte, secret_key::size>
-        wrapped{}; // the key of the lane; XORed with a key of this connection, where there is a secret
+        wrapped{};            // key of the lane, XORed with a key of this connection if there is a secret
     std::uint64_t ticket = 0; // names this admission to the connection of its lane
     admission facts{};
-    std::string local{}; // the frontend's unix socket, for members of its machine; empty: go by tcp
+    std::string local{}; // the frontend's unix socket, for members of its machine; empty: the lane is tcp
 
     HERRING_SETUP byte_buffer write() const {
         byte_buffer out;
@@ -195,7 +196,7 @@ struct admit {
     }
 };
 
-/// Why a frontend does not take a member.
+/// Reason why a frontend does not admit a member.
 struct refuse {
     admission_refusal reason = admission_refusal::none;
     std::string text{};
@@ -214,7 +215,7 @@ struct refuse {
                in.done();
     }
 
-    /// As the member's error.
+    /// Returns the member's error.
     HERRING_SETUP failure as_failure() const noexcept {
         bool const turned_away = reason == admission_refusal::member ||
                                  reason == admission_refusal::replica || reason == admission_refusal::lane ||
@@ -246,7 +247,7 @@ struct lane_hello {
     }
 };
 
-/// 32 bytes: the nonce of a lane's challenge, or a proof. False: they are not exactly that.
+/// Reads 32 bytes: the nonce of a lane's challenge, or a proof. False if there are not exactly 32.
 HERRING_SETUP inline bool read_32(std::span<std::byte const> from, std::array<std::byte, 32>& into) noexcept {
     wire::reader in{from};
     in.bytes(into);
@@ -258,6 +259,64 @@ HERRING_SETUP inline void append_message(byte_buffer& to, message kind, std::spa
                                          std::uint16_t version = protocol_version) {
     wire::append_message(to, static_cast<wire::message_kind>(kind), 0, 0, body, version);
 }
+
+/// The handshake of a member with a frontend, as both have seen it, under one secret.
+///
+///     member → frontend   apply
+///     frontend → member   challenge {salt, nonce}
+///     member → frontend   hello {nonce, its name and facts, its shape}, proof_of_member
+///     frontend → member   proof_of_frontend, admit {the lane's key, wrapped, ...}
+///                         or refuse, proof_of_refusal
+///
+/// As `wire::handshake`: the member proves itself first, both nonces are in every proof, and each direction
+/// has a key of its own.
+class admission_handshake {
+  public:
+    /// `of_secret`: `secret::key` with the frontend's salt. `challenge`, `hello`: bodies as sent, the latter
+    /// without its proof.
+    HERRING_SETUP admission_handshake(secret_key const& of_secret, std::span<std::byte const> challenge,
+                                      std::span<std::byte const> hello)
+        : seen_(of_secret, "herring ensemble 1", {challenge, hello}) {}
+
+    HERRING_SETUP wire::proof proof_of_member() const { return seen_.prove("member", {}); }
+    /// `admit`: the body as sent, without the proof.
+    HERRING_SETUP wire::proof proof_of_frontend(std::span<std::byte const> admit) const {
+        return seen_.prove("frontend", admit);
+    }
+    HERRING_SETUP wire::proof proof_of_refusal(std::span<std::byte const> refuse) const {
+        return seen_.prove("frontend refuses", refuse);
+    }
+    /// Wraps or unwraps the lane's key. Once a handshake.
+    HERRING_SETUP void wrap(std::span<std::byte> lane_key) const { seen_.wrap(lane_key); }
+
+    /// Returns the keys of the messages that follow.
+    HERRING_SETUP wire::message_keys keys(bool at_frontend) const {
+        secret_key const to = seen_.key("to frontend"), from = seen_.key("from frontend");
+        return at_frontend ? wire::message_keys(from, to) : wire::message_keys(to, from);
+    }
+
+  private:
+    wire::transcript seen_;
+};
+
+/// The handshake on the connection of a lane, under the key of its admission.
+///
+///     member → frontend   lane_hello {ticket, which lane, nonce}
+///     frontend → member   lane_challenge {nonce}
+///     member → frontend   lane_proof
+///     frontend → member   lane_accept
+class lane_handshake {
+  public:
+    HERRING_SETUP lane_handshake(secret_key const& of_admission, std::span<std::byte const> hello,
+                                 std::span<std::byte const> challenge)
+        : seen_(of_admission, "herring ensemble lane 1", {hello, challenge}) {}
+
+    HERRING_SETUP wire::proof proof_of_member() const { return seen_.prove("member", {}); }
+    HERRING_SETUP wire::proof proof_of_frontend() const { return seen_.prove("frontend", {}); }
+
+  private:
+    wire::transcript seen_;
+};
 
 } // namespace HERRING_NAMESPACE::detail::ensembles
 

@@ -7,7 +7,7 @@
 #include "herring/base/error.hpp"
 #include "herring/base/text.hpp"
 #include "herring/ensemble/change.hpp"
-#include "herring/ensemble/lane_ends.hpp"
+#include "herring/ensemble/lane.hpp"
 #include "herring/ensemble/member_set.hpp"
 #include "herring/ensemble/quorum.hpp"
 

@@ -50,7 +50,7 @@ class place_memory {
 class free_places {
   public:
     free_places(place_index first, std::size_t count) : first_(first), list_(count), busy_(count) {
-        while (free_ < count) { // so that the first ones are taken first
+        while (free_ < count) { // in descending order, so that the first are taken first
             list_[free_] = first + static_cast<place_index>(count - 1 - free_);
             ++free_;
         }

@@ -1,4 +1,4 @@
-// herring: memory that another process of the machine maps, as files without a name that cannot change their size.
+// herring: memory that one process writes and others read, sealed so that no reader can be hurt.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_ENSEMBLE_SEALED_MEMORY_HPP
 #define HERRING_ENSEMBLE_SEALED_MEMORY_HPP
@@ -50,7 +50,8 @@ class mapped_pages {
     std::byte* data() const noexcept { return at_; }
     std::size_t size() const noexcept { return size_; }
 
-    /// Enters the pages into this process's page table, so that first use does not fault. A kernel before 5.14 does not.
+    /// Enters the pages into this process's page table, so that first use does not fault. No effect before
+    /// Linux 5.14.
     HERRING_SETUP void prefault(std::size_t offset, std::size_t bytes, bool writable) const noexcept {
         constexpr int populate_read = 22, populate_write = 23;
         std::size_t const first = offset / memory_page * memory_page;
@@ -62,14 +63,16 @@ class mapped_pages {
     std::size_t size_ = 0;
 };
 
-/// Of the file behind shared memory: its size is fixed, nobody but who made it has it writable, its pages stay.
+/// Seals of the file behind shared memory: its size is fixed, only its creator maps it writable, its pages
+/// stay.
 inline constexpr int shared_memory_seals = F_SEAL_SHRINK | F_SEAL_GROW | 0x0010 /* F_SEAL_FUTURE_WRITE */;
 
-/// Memory of this process that others may read: zeroed, mapped writable here, and by nobody else.
+/// Memory of this process that other processes may read: zeroed, mapped writable here alone.
 ///
 /// A part is usable once it is `allocated`: a lack of memory is an error there instead of a signal later.
 ///
-/// Errors: `no_resources` with the size; `unsupported` where the kernel cannot seal against writing (before 5.1).
+/// Errors: `no_resources` with the size; `unsupported` where the kernel cannot seal against writing (before
+///         5.1).
 class sealed_memory {
   public:
     sealed_memory() = default;
@@ -84,7 +87,7 @@ class sealed_memory {
         do cut = ::ftruncate(file_.get(), static_cast<off_t>(bytes));
         while (cut != 0 && errno == EINTR);
         if (cut != 0) lacks(bytes, {"ftruncate: ", std::strerror(errno)});
-        // What is mapped writable before the seal stays so.
+        // A mapping that is writable before the seal stays writable.
         pages_ = mapped_pages(file_.get(), bytes, true);
         if (pages_.data() == nullptr) lacks(bytes, {"mmap: ", std::strerror(errno)});
         if (::fcntl(file_.get(), F_ADD_SEALS, shared_memory_seals | F_SEAL_SEAL) != 0)
@@ -96,13 +99,13 @@ class sealed_memory {
 
     std::byte* data() const noexcept { return pages_.data(); }
     std::size_t size() const noexcept { return pages_.size(); }
-    /// Of the file, to be sent to others; stays this object's.
+    /// Descriptor of the file, which is sent to others; owned by this object.
     int descriptor() const noexcept { return file_.get(); }
 
-    /// Takes the pages of a part, and maps them.
+    /// Allocates the pages of a part, and maps them.
     HERRING_SETUP void allocate(std::size_t offset, std::size_t bytes) {
         if (bytes >= least_to_ask_for &&
-            bytes > free_memory()) // the kernel would not refuse: it kills somebody
+            bytes > free_memory()) // the kernel would not refuse, and kill a process later
             lacks(bytes, {bytes_text(free_memory()), " are free"});
         int refused = 0;
         do refused = ::fallocate(file_.get(), 0, static_cast<off_t>(offset), static_cast<off_t>(bytes));
@@ -124,17 +127,18 @@ class sealed_memory {
     mapped_pages pages_{};
 };
 
-/// Memory of another process, mapped to be read. Its contents may change at any time: who reads bounds what was read.
+/// Memory of another process, mapped for reading. Its contents may change at any time: readers bound every
+/// value.
 ///
-/// The file is checked before it is mapped: it is a sealed memfd, so that it can neither shrink under a reader nor lose pages,
-/// of the size that is due. Pages that its owner has not allocated are zeros; `all_allocated` refuses such a file: then reading
-/// takes no memory.
+/// The file is checked before it is mapped: it is a sealed memfd of the due size, so that it can neither
+/// shrink under a reader nor lose pages. Pages that its owner has not allocated are zeros; `all_allocated`
+/// refuses a file with such pages, so that reading takes no memory.
 ///
-/// Errors: `protocol`, which says what the file is; `no_resources`.
+/// Errors: `protocol`, which describes the file; `no_resources`.
 class foreign_memory {
   public:
     foreign_memory() = default;
-    /// A file of `least` to `most` bytes.
+    /// Checks and maps a file of `least` to `most` bytes.
     HERRING_SETUP foreign_memory(detail::descriptor file, std::uint64_t least, std::uint64_t most,
                                  bool all_allocated) {
         int const seals = ::fcntl(file.get(), F_GET_SEALS);
@@ -160,7 +164,7 @@ class foreign_memory {
     std::byte const* data() const noexcept { return pages_.data(); }
     std::size_t size() const noexcept { return pages_.size(); }
 
-    /// Into the page table, from the start.
+    /// Enters the first pages into the page table.
     HERRING_SETUP void prefault(std::size_t bytes) const noexcept { pages_.prefault(0, bytes, false); }
 
     [[noreturn]] HERRING_SETUP static void refuse(std::initializer_list<text_part> why) {

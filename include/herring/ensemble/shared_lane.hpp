@@ -1,4 +1,4 @@
-// herring: requests and rows between a frontend and one member of its machine, through shared memory: both ends.
+// herring: the lane by shared memory: the frontend's end and the member's, on rings of messages.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_ENSEMBLE_SHARED_LANE_HPP
 #define HERRING_ENSEMBLE_SHARED_LANE_HPP
@@ -6,9 +6,8 @@
 #include "herring/base/config.hpp"
 #include "herring/base/error.hpp"
 #include "herring/base/fixed_array.hpp"
-#include "herring/ensemble/doorbell.hpp"
 #include "herring/ensemble/ids.hpp"
-#include "herring/ensemble/lane_ends.hpp"
+#include "herring/ensemble/lane.hpp"
 #include "herring/ensemble/outcome.hpp"
 #include "herring/ensemble/shared_regions.hpp"
 #include "herring/ensemble/shared_ring.hpp"
@@ -24,18 +23,19 @@
 
 namespace HERRING_NAMESPACE::detail::ensembles {
 
-/// What both ends of a lane have: a ring to write, one to read, a bell, a flag each, and why the lane is broken.
+/// The common part of both ends of a lane: a ring to write, one to read, a socket for wake-ups, a sleep flag
+/// of each end, and the reason why the lane is broken.
 ///
-/// A message into a ring is published first; then the other end's flag is looked at, and the bell is rung where it sleeps. Bells
-/// are taken off the socket only where it is known to be readable, a few at a time. As each bell belongs to one message, an end that rings more
-/// often than it publishes breaks the lane.
+/// A message is published first; then the other end's flag is read, and a wake-up is sent if it sleeps.
+/// Wake-ups are read only while the socket is known to be readable, a few at a time. Each belongs to one
+/// message, so an end that sends more wake-ups than messages breaks the lane.
 class shared_lane {
   public:
     shared_lane(ring_writer out, ring_reader in, sleep_flag& mine, sleep_flag const& others,
-                doorbell bell) noexcept
-        : out_(out), in_(in), sleeper_(mine), waker_(others), bell_(std::move(bell)) {}
+                wake_up_socket wake_up) noexcept
+        : out_(out), in_(in), sleeper_(mine), waker_(others), wake_up_(std::move(wake_up)) {}
 
-    int descriptor() const noexcept { return bell_.descriptor(); }
+    int descriptor() const noexcept { return wake_up_.descriptor(); }
     bool is_broken() const noexcept { return error_[0] != 0; }
     std::string_view error() const noexcept { return error_; }
 
@@ -43,34 +43,37 @@ class shared_lane {
         if (!is_broken()) std::snprintf(error_, sizeof error_, format, numbers...);
     }
 
-    /// False: the other end is gone. What it has published before can still be read.
+    /// Publishes a message. False if the other end is gone; its earlier messages can still be read.
     bool write(ring_message const& message) noexcept {
         out_.fill(message);
         out_.publish();
-        if (waker_.has_to_ring()) bell_.ring();
-        return !bell_.is_closed();
+        if (waker_.must_wake()) wake_up_.wake();
+        return !wake_up_.is_closed();
     }
 
-    /// Calls `take(message)` for what has come, until it breaks the lane. False: broken.
+    /// Calls `take(message)` for each message that has come, until one breaks the lane. False if the lane is
+    /// broken.
     template <class Take> bool read(Take&& take) noexcept {
         sleeper_.awake();
-        if (rung_) {
-            heard_ += static_cast<std::uint64_t>(bell_.silence());
-            rung_ = false;
+        if (is_readable_) {
+            wake_ups_ += static_cast<std::uint64_t>(wake_up_.drain());
+            is_readable_ = false;
         }
-        // No more than the other end can have under way: one that publishes without end is not read without end.
+        // At most as many as the ring has cells, so that an end that publishes without pause does not keep
+        // this one reading.
         for (std::uint64_t left = in_.cells(); left > 0 && !is_broken() && in_.has_message(); --left)
             take(in_.take());
-        if (heard_ > in_.taken() + in_.cells()) fail("it rings its bell without a message%s", "");
-        if (bell_.is_closed() && !in_.has_message()) fail("it has closed its end of the shared memory%s", "");
+        if (wake_ups_ > in_.taken() + in_.cells()) fail("it rings its bell without a message%s", "");
+        if (wake_up_.is_closed() && !in_.has_message())
+            fail("it has closed its end of the shared memory%s", "");
         return !is_broken();
     }
 
     bool try_sleep() noexcept {
         return sleeper_.try_sleep([this]() noexcept { return is_broken() || in_.has_message(); });
     }
-    /// The descriptor is readable, or may be: the next `read` takes the bells off it.
-    void rung() noexcept { rung_ = true; }
+    /// Notes that the descriptor is readable, or may be: the next `read` drains it.
+    void rung() noexcept { is_readable_ = true; }
     void awake() noexcept { sleeper_.awake(); }
 
   private:
@@ -78,13 +81,13 @@ class shared_lane {
     ring_reader in_;
     sleeper sleeper_;
     waker waker_;
-    doorbell bell_;
-    bool rung_ = false;
-    std::uint64_t heard_ = 0;
+    wake_up_socket wake_up_;
+    bool is_readable_ = false;   // the socket of wake-ups
+    std::uint64_t wake_ups_ = 0; // that were read
     char error_[128] = {};
 };
 
-/// The four numbers of a message, which come from another process: who reads them bounds them.
+/// The four numbers of a message. They come from another process: the reader checks their bounds.
 struct shared_ask {
     std::uint64_t id = 0, remaining_us = 0;
     std::uint32_t slot = 0, place = 0;
@@ -101,7 +104,7 @@ struct shared_answer {
     std::uint64_t id = 0, bytes = 0;
     place_index place = 0;
     bool is_row = false;
-    std::uint64_t reason = 0; ///< `decline`, if it is no row
+    std::uint64_t reason = 0; ///< a `decline`, if it is no row
 
     ring_message message() const noexcept { return {id, bytes, place, is_row ? ~std::uint64_t{0} : reason}; }
     static shared_answer of(ring_message const& m) noexcept {
@@ -110,29 +113,31 @@ struct shared_answer {
     }
 };
 
-/// The frontend's end, one a peer. A place of the member's rows goes with each ask, and is free again when its row was
-/// released or it was declined; the one that was given back last is used first, for its lines are in the caches.
+/// The frontend's end, one for each peer. Each ask takes a place of the member's rows, which is free again
+/// when the row was released or the ask declined; the place given back last is used first, because its lines
+/// are in the caches.
 ///
-/// The bytes of a row are in the member's memory, which it can change while they are read: whoever folds them bounds each
-/// number where it uses it, and `answer` looks at what was folded. A member spoils its own row at most, reads of a place end where
-/// the place does, and one that is killed while it writes has published nothing.
+/// The bytes of a row are in the member's memory, which the member can change while they are read: the fold
+/// bounds each number where it uses it, and `answer` checks the result. So a member spoils its own row at
+/// most: reads end where the place ends, and a member that is killed while it writes has published nothing.
 ///
 /// Cost:    `ask`: a line written for the member to read, its flag read. `poll` without rows: one load.
 /// Threads: one at a time.
-/// Errors:  the constructor throws `protocol` for memory that is not as agreed, and `no_resources`; nothing else throws.
+/// Errors:  the constructor throws `protocol` for memory that is not as agreed, and `no_resources`; nothing
+///          else throws.
 /// Lifetime: `region` outlives it.
 class shared_lane_frontend {
   public:
-    /// `credits`: of this peer, as it was told at its admission; at most those of the region's layout.
+    /// `credits`: of this peer, from its admission; at most those of the region's layout.
     HERRING_SETUP shared_lane_frontend(request_region& region, lane_ends ends, peer_index peer,
                                        std::uint64_t credits, std::uint64_t row_bytes)
         : shared_lane_frontend(
-              region, detail::descriptor(std::exchange(ends.bell, -1)),
+              region, detail::descriptor(std::exchange(ends.wake_up, -1)),
               row_view(detail::descriptor(std::exchange(ends.memory, -1)), {peer, credits, row_bytes})) {}
 
-    /// Asks the member for the row of request `id`, whose bytes lie in the region's slot, or are copied there for the first
-    /// member that is asked. False: no place is free, the request is too long, or
-    /// the lane is broken.
+    /// Asks the member for the row of request `id`, whose bytes lie in the region's slot, or are copied there
+    /// for the first member that is asked. False if no place is free, the request is too long, or the lane is
+    /// broken.
     bool ask(slot_index slot, std::uint64_t id, std::uint64_t remaining_us,
              std::span<std::byte const> request) noexcept {
         if (free_count_ == 0 || lane_.is_broken() || request.size() > region_->layout().request_bytes)
@@ -145,16 +150,16 @@ class shared_lane_frontend {
         return false;
     }
 
-    /// Its descriptor was found readable. Until `poll` has been called after it, it stays so.
+    /// Notes that the descriptor was found readable. It stays readable until the next `poll`.
     void rung() noexcept { lane_.rung(); }
-    /// Nothing: when the slot gets its next request, members that still read this one can tell.
+    /// Does nothing: members that still read the request notice when the slot gets its next one.
     void detach(slot_index) noexcept {}
 
-    /// Calls `sink.row(id, place, bytes)` and `sink.declined(id, reason)` for what has come. The place of a row stays taken until
-    /// `release`, which may be called from there.
+    /// Calls `sink.row(id, place, bytes)` and `sink.declined(id, reason)` for each answer that has come. The
+    /// place of a row stays taken until `release`, which the sink may call.
     ///
     /// Bounds:  as many answers at most as the ring has cells.
-    /// Errors:  false: broken, as `error()` says. What had come before was reported.
+    /// Errors:  false: broken, as `error()` says. Answers that came before were reported.
     template <class Sink> bool poll(Sink& sink) noexcept {
         return lane_.read([&](ring_message const& m) noexcept { take(shared_answer::of(m), sink); });
     }
@@ -163,45 +168,46 @@ class shared_lane_frontend {
     std::span<std::byte const> row(place_index place) const noexcept {
         return {rows_.row(place), places_[place].bytes};
     }
-    /// A place whose row is needed no more. Nothing, where it has none.
+    /// Frees a place whose row is not needed any more. Does nothing where the place has no row.
     void release(place_index place) noexcept {
         if (place >= places_.size() || places_[place].now != state::landed) return;
         places_[place].now = state::free;
         if (place < credits()) {
             free_[free_count_++] = place;
         } else {
-            // Unless the section is that of the next incarnation by now.
+            // Does nothing if the section belongs to the next incarnation by now.
             std::uint64_t given = rows_.origin() + places_[place].id++;
             given_back(place).compare_exchange_strong(given, given + 1, std::memory_order_release,
                                                       std::memory_order_relaxed);
         }
     }
 
-    /// A row that came early stays in its place, which is a spare one: nothing.
+    /// Keeps a row that came early. Does nothing: its place is a spare one.
     void keep(place_index) noexcept {}
 
     bool wants_write() const noexcept { return false; }
     int descriptor() const noexcept { return lane_.descriptor(); }
-    /// Before this end waits for `descriptor()`: asks the member to ring. False: there is something to poll.
+    /// Asks the member for wake-ups, before this end waits for `descriptor()`. False if there is something to
+    /// poll.
     bool try_sleep() noexcept { return lane_.try_sleep(); }
-    /// After it: members need not ring. So does `poll`.
+    /// Ends the request for wake-ups after the wait, as `poll` does.
     void awake() noexcept { lane_.awake(); }
-    /// Why it is broken; empty: it is not.
+    /// Reason why the lane is broken; empty: it is not.
     std::string_view error() const noexcept { return lane_.error(); }
 
   private:
     enum class state : std::uint8_t { free, asked, landed };
     struct place_state {
-        std::uint64_t id = 0; // of the request that was asked; of a spare place, how often it was given back
+        std::uint64_t id = 0; // of the request; for a spare place, how often it was given back
         std::uint64_t bytes = 0;
         state now = state::free;
     };
 
-    HERRING_SETUP shared_lane_frontend(request_region& region, detail::descriptor bell, row_view rows)
+    HERRING_SETUP shared_lane_frontend(request_region& region, detail::descriptor wake_up, row_view rows)
         : region_(&region), peer_(static_cast<peer_index>(rows.layout().peer)), rows_(std::move(rows)),
           places_(rows_.layout().places()), free_(credits()),
           lane_(opened(), ring_reader(rows_.answers(), rows_.layout().cells(), rows_.origin()),
-                region.section(peer_).frontend, rows_.flag(), doorbell(std::move(bell))) {
+                region.section(peer_).frontend, rows_.flag(), wake_up_socket(std::move(wake_up))) {
         for (; free_count_ < credits(); ++free_count_)
             free_[free_count_] = static_cast<place_index>(credits() - 1 - free_count_);
         for (std::uint64_t p = credits(); p < places_.size(); ++p)
@@ -249,36 +255,38 @@ class shared_lane_frontend {
     peer_index peer_;
     row_view rows_;
     fixed_array<place_state> places_;
-    fixed_array<place_index> free_; // of asks: a stack
+    fixed_array<place_index> free_; // places of asks: a stack
     std::size_t free_count_ = 0;
     shared_lane lane_;
 };
 
-/// The member's end, one a frontend.
+/// The member's end, one for each frontend.
 ///
-/// A request's bytes are those of the frontend's slot, which gets its next request when the frontend needs no more rows for
-/// this one (its deadline has passed, say): `holds` tells. A row that was computed of such bytes may be sent: the frontend drops
-/// it, for its request's id is not in flight any more.
+/// A request's bytes lie in the frontend's slot, which gets its next request when the frontend needs no more
+/// rows for this one, for example after its deadline: `holds` tells. A row computed from such bytes may be
+/// sent: the frontend drops it, because its request is not in flight any more.
 ///
 /// Threads: one at a time.
 /// Errors:  the constructor throws `protocol` for memory that is not as agreed; nothing else throws.
 class shared_lane_member {
   public:
-    /// `mine`: whose descriptor the frontend was given at this admission; its layout has the peer and its credits.
+    /// `mine`: the region whose descriptor the frontend got at this admission; its layout has the peer and
+    /// the credits.
     HERRING_SETUP shared_lane_member(row_region mine, lane_ends ends)
-        : shared_lane_member(std::move(mine), detail::descriptor(std::exchange(ends.bell, -1)),
+        : shared_lane_member(std::move(mine), detail::descriptor(std::exchange(ends.wake_up, -1)),
                              detail::descriptor(std::exchange(ends.memory, -1))) {}
 
-    /// Calls `sink.asked(id, remaining_us, request, place)` for what has come. The bytes can be read until the place is answered;
-    /// a request whose slot has another by now is declined at once as expired.
+    /// Calls `sink.asked(id, remaining_us, request, place)` for each request that has come. The bytes can be
+    /// read until the place is answered; a request whose slot has another one by now is declined at once as
+    /// expired.
     ///
     /// Bounds:  as many asks at most as the ring has cells.
-    /// Errors:  false: broken, as `error()` says. What had come before was reported.
+    /// Errors:  false: broken, as `error()` says. Requests that came before were reported.
     template <class Sink> bool poll(Sink& sink) noexcept {
         return lane_.read([&](ring_message const& m) noexcept { take(shared_ask::of(m), sink); });
     }
 
-    /// A place for a row that nobody asked for. False: the frontend has none of them read yet.
+    /// Takes a spare place, for a row that the frontend did not ask for. False if all have unread rows.
     bool take(place_index& place) noexcept {
         for (std::uint64_t p = credits(); p < jobs_.size(); ++p) {
             place = static_cast<place_index>(p);
@@ -290,21 +298,23 @@ class shared_lane_member {
         return false;
     }
 
-    /// Where the encoded row of an answer goes.
+    /// Memory for the encoded row of an answer.
     std::span<std::byte> row(place_index place) noexcept { return mine_.row(place); }
 
-    /// Whether the request's bytes are still its own. Asked after they were read, it tells whether what was read was.
+    /// True if the slot still has this request. If so after its bytes were read, the bytes were the
+    /// request's.
     bool holds(place_index place) const noexcept {
         return place < credits() && jobs_[place].busy && requests_.holds(jobs_[place].slot, jobs_[place].id);
     }
 
-    /// Answers with the first `bytes` of the place's row. False: the lane is broken, or the place is not that of job `id`.
+    /// Answers with the first `bytes` of the place's row. False if the lane is broken, or the place is not
+    /// that of job `id`.
     bool send(std::uint64_t id, place_index place, std::size_t bytes) noexcept {
         return bytes <= mine_.layout().row_bytes &&
                answer({.id = id, .bytes = bytes, .place = place, .is_row = true, .reason = 0});
     }
     bool decline(std::uint64_t id, place_index place, enum herring::decline reason) noexcept {
-        if (place >= credits() && place < jobs_.size()) { // the frontend knows nothing of it
+        if (place >= credits() && place < jobs_.size()) { // a spare place: the frontend knows nothing of it
             jobs_[place].busy = false;
             return true;
         }
@@ -317,29 +327,30 @@ class shared_lane_member {
 
     bool wants_write() const noexcept { return false; }
     int descriptor() const noexcept { return lane_.descriptor(); }
-    /// Before this end waits for `descriptor()`: asks the frontend to ring. False: there is something to poll.
+    /// Asks the frontend for wake-ups, before this end waits for `descriptor()`. False if there is something
+    /// to poll.
     bool try_sleep() noexcept {
         if (!lane_.try_sleep()) return false;
-        lane_.rung(); // then: whoever waits for it here tells nobody that it was
+        lane_.rung(); // the wait does not report it
         return true;
     }
-    /// After it: the frontend need not ring. So does `poll`.
+    /// Ends the request for wake-ups after the wait, as `poll` does.
     void awake() noexcept { lane_.awake(); }
-    /// Why it is broken; empty: it is not.
+    /// Reason why the lane is broken; empty: it is not.
     std::string_view error() const noexcept { return lane_.error(); }
 
   private:
     struct job {
-        std::uint64_t id = 0; // of the request; of a spare place, how often it was sent
+        std::uint64_t id = 0; // of the request; for a spare place, how often it was sent
         slot_index slot = 0;
         bool busy = false;
     };
 
-    HERRING_SETUP shared_lane_member(row_region mine, detail::descriptor bell, detail::descriptor memory)
+    HERRING_SETUP shared_lane_member(row_region mine, detail::descriptor wake_up, detail::descriptor memory)
         : mine_(std::move(mine)), requests_(std::move(memory), peer()), jobs_(mine_.layout().places()),
           lane_(ring_writer(mine_.answers(), mine_.layout().cells(), mine_.origin()),
                 ring_reader(requests_.asks(peer()), requests_.layout().cells(), mine_.origin()), mine_.flag(),
-                requests_.section(peer()).frontend, doorbell(std::move(bell))) {}
+                requests_.section(peer()).frontend, wake_up_socket(std::move(wake_up))) {}
 
     peer_index peer() const noexcept { return static_cast<peer_index>(mine_.layout().peer); }
     std::uint64_t credits() const noexcept { return mine_.layout().credits; }

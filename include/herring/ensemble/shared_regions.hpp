@@ -6,7 +6,6 @@
 #include "herring/base/config.hpp"
 #include "herring/base/error.hpp"
 #include "herring/base/round_up.hpp"
-#include "herring/ensemble/doorbell.hpp"
 #include "herring/ensemble/ids.hpp"
 #include "herring/ensemble/sealed_memory.hpp"
 #include "herring/ensemble/shared_ring.hpp"

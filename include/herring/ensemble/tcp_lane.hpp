@@ -6,8 +6,6 @@
 #include "herring/base/config.hpp"
 #include "herring/base/fixed_array.hpp"
 #include "herring/ensemble/data_frames.hpp"
-#include "herring/ensemble/frame_receiver.hpp"
-#include "herring/ensemble/frame_sender.hpp"
 #include "herring/ensemble/ids.hpp"
 #include "herring/ensemble/outcome.hpp"
 #include "herring/ensemble/places.hpp"
@@ -28,20 +26,21 @@
 
 namespace HERRING_NAMESPACE::detail::ensembles {
 
-/// What both ends have agreed on at admission.
+/// Bounds on which both ends have agreed at admission.
 struct lane_sizes {
     std::uint32_t credits = 0; ///< requests that a member may have unanswered, and rows that a frontend keeps
-    std::size_t request_bytes = 0; ///< at most, as are
-    std::size_t row_bytes = 0;     ///< these
+    std::size_t request_bytes = 0; ///< most bytes of a request
+    std::size_t row_bytes = 0;     ///< most bytes of a row
 };
 
-/// A socket with its two directions, and why it is broken.
+/// The common part of both ends of a lane: a socket, its two directions, and the reason why the lane is
+/// broken.
 class tcp_lane {
   public:
     HERRING_SETUP tcp_lane(detail::descriptor socket, std::size_t messages, std::size_t bounce_bytes,
                            std::size_t typical)
         : out(messages, bounce_bytes), socket_(std::move(socket)), in_(typical) {
-        int const on = 1; // fails where it is no tcp socket, which needs it not
+        int const on = 1; // fails on a socket other than tcp, which does not need it
         (void)::setsockopt(socket_.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     }
 
@@ -81,17 +80,18 @@ class tcp_lane {
     frame_sender out;
 
   private:
-    static constexpr std::size_t at_once = 512 * 1024; // bytes of one peer, then another has its turn
+    static constexpr std::size_t at_once = 512 * 1024; // bytes of one peer, before others have their turn
 
     detail::descriptor socket_;
     frame_receiver in_;
     char error_[160] = {};
 };
 
-/// Places for rows that nobody asked for, beside those that wait until they are expected.
+/// Places for rows that the frontend did not ask for, beside those of rows that wait until they are expected.
 inline constexpr std::uint32_t tcp_spare_places = 4;
 
-/// The frontend's end, one a peer. A place goes with each request until its row was released or it was declined.
+/// The frontend's end, one for each peer. Each request takes a place, until its row was released or it was
+/// declined.
 ///
 /// Memory:  (credits + spare + early_places) · row_bytes, in cache lines, + request_bytes + 64 KiB at most.
 /// Threads: one at a time.
@@ -104,7 +104,7 @@ class tcp_lane_frontend {
           request_bytes_(sizes.request_bytes), rows_(places(sizes), sizes.row_bytes), sizes_(places(sizes)),
           is_kept_(places(sizes)), free_(0, places(sizes)) {}
 
-    /// Starts to send a request. Its bytes stay where they are until `detach(slot)`.
+    /// Starts to send a request. Its bytes stay valid until `detach(slot)`.
     ///
     /// Errors: false: the lane is broken, the request is larger than agreed, or no place is left for its row.
     bool ask(slot_index slot, std::uint64_t id, std::uint64_t remaining_us,
@@ -121,15 +121,17 @@ class tcp_lane_frontend {
         return !first || lane_.flush([](slot_index) noexcept {}, [](std::uint64_t) noexcept {});
     }
 
-    /// The bytes of a request go away. The rest of one that has been sent in part is copied; one that has not been begun is
-    /// not sent any more, and a later `poll` reports it as `declined(id, decline::expired)`.
+    /// Gives up the bytes of a request. The rest of a request that has been sent in part is copied; a request
+    /// that has not been begun is not sent any more, and a later `poll` reports it as `declined(id,
+    /// decline::expired)`.
     void detach(slot_index slot) noexcept { lane_.out.withdraw(slot); }
 
-    /// Sends and receives what can be now. Calls `sink.row(id, place, bytes)`: the place is the caller's until `release`; and
-    /// `sink.declined(id, reason)`. A row for which no place is free is read, dropped and declined as `overloaded`.
+    /// Sends and receives as far as possible now. Calls `sink.row(id, place, bytes)`, where the place belongs
+    /// to the caller until `release`, and `sink.declined(id, reason)`. A row without a free place is read,
+    /// dropped and declined as `overloaded`.
     ///
     /// Bounds:  reads half a MiB at most.
-    /// Errors:  false: broken, as `error()` says. What had come before was reported.
+    /// Errors:  false: broken, as `error()` says. Answers that came before were reported.
     template <class Sink> bool poll(Sink& sink) noexcept {
         bool const sent = lane_.flush([](slot_index) noexcept {},
                                       [&](std::uint64_t id) noexcept {
@@ -148,7 +150,7 @@ class tcp_lane_frontend {
         if (place < is_kept_.size()) kept_ -= std::exchange(is_kept_[place], false) ? 1u : 0u;
         free_.give(place);
     }
-    /// A row that came early stays in its place: that is none of those of asks, until `release`.
+    /// Keeps a row that came early in its place, which asks do not get until `release`.
     void keep(place_index place) noexcept {
         is_kept_[place] = true;
         ++kept_;
@@ -159,7 +161,7 @@ class tcp_lane_frontend {
     void rung() noexcept {}
     bool try_sleep() noexcept { return true; }
     void awake() noexcept {}
-    /// Why it is broken; empty: it is not.
+    /// Reason why the lane is broken; empty: it is not.
     std::string_view error() const noexcept { return lane_.error(); }
 
   private:
@@ -174,7 +176,7 @@ class tcp_lane_frontend {
             lane_.fail("it sent a row of %u bytes where at most %zu are due", head.bytes, rows_.bytes());
             return {};
         }
-        owed_ -= owed_ > 0; // also by a row that was not asked for: which one that is, only the table knows
+        owed_ -= owed_ > 0; // also by a row that was not asked for: only the table of requests can tell
         if (!free_.take(landing_)) {
             sink.declined(head.id, decline::overloaded);
             return {landing::action::skip};
@@ -194,19 +196,20 @@ class tcp_lane_frontend {
     tcp_lane lane_;
     std::size_t request_bytes_;
     place_memory rows_;
-    fixed_array<std::uint32_t> sizes_; // of the rows
+    fixed_array<std::uint32_t> sizes_; // of rows, by place
     fixed_array<bool> is_kept_;        // by place
     free_places free_;
     std::size_t kept_ = 0;
     std::size_t owed_ = 0;    // requests without an answer
-    place_index landing_ = 0; // of the row that is being read
+    place_index landing_ = 0; // place of the row in progress
 };
 
-/// The member's end, one a frontend. A place is taken by a request, has room for its row, and is free again when the answer
-/// has left. `spare` more places are for rows that nobody asked for (`take`).
+/// The member's end, one for each frontend. A request takes a place, which has room for its row, and is free
+/// again when the answer has left. `spare` more places are for rows that the frontend did not ask for
+/// (`take`).
 ///
 /// Memory:  credits · request_bytes + (credits + spare) · row_bytes, in cache lines, + 64 KiB at most.
-/// Threads: one at a time. A frontend that does not read holds up its own answers only: no call blocks.
+/// Threads: one at a time. No call blocks: a frontend that does not read delays its own answers only.
 class tcp_lane_member {
   public:
     static constexpr std::uint32_t spare = tcp_spare_places;
@@ -216,11 +219,11 @@ class tcp_lane_member {
           requests_(sizes.credits, sizes.request_bytes), rows_(sizes.credits + spare, sizes.row_bytes),
           free_(0, sizes.credits), spare_(sizes.credits, spare) {}
 
-    /// Sends and receives what can be now. Calls `sink.asked(id, remaining_us, request, place)`: the bytes stay until the
-    /// place's answer.
+    /// Sends and receives as far as possible now. Calls `sink.asked(id, remaining_us, request, place)`: the
+    /// bytes stay valid until the place's answer.
     ///
     /// Bounds:  reads half a MiB at most.
-    /// Errors:  false: broken, as `error()` says. What had come before was reported.
+    /// Errors:  false: broken, as `error()` says. Requests that came before were reported.
     template <class Sink> bool poll(Sink& sink) noexcept {
         bool const sent = flush();
         bool const received = lane_.read(
@@ -232,21 +235,22 @@ class tcp_lane_member {
         return sent && received && !lane_.is_broken();
     }
 
-    /// A place for a row that nobody asked for. False: all are being sent.
+    /// Takes a spare place, for a row that the frontend did not ask for. False if all are being sent.
     bool take(place_index& place) noexcept { return spare_.take(place); }
 
-    /// Whether a request's bytes are still its own: always.
+    /// True if the place still has the bytes of its request: always.
     bool holds(place_index) const noexcept { return true; }
 
-    /// Where the encoded row of an answer goes.
+    /// Memory for the encoded row of an answer.
     std::span<std::byte> row(place_index place) noexcept { return rows_[place]; }
 
-    /// Answers with the first `bytes` of the place's row. False: the lane is broken.
+    /// Answers with the first `bytes` of the place's row. False if the lane is broken.
     bool send(std::uint64_t id, place_index place, std::size_t bytes) noexcept {
         return answer({.kind = data_kind::row, .id = id, .bytes = static_cast<std::uint32_t>(bytes)}, place,
                       rows_[place].first(bytes));
     }
-    /// The place is free again when the answer has left; that of a row that nobody asked for, at once.
+    /// Answers without a row. The place is free when the answer has left; a spare place at once, without an
+    /// answer.
     bool decline(std::uint64_t id, place_index place, herring::decline reason) noexcept {
         if (spare_.give(place)) return true;
         return answer({.kind = data_kind::declined, .reason = reason, .id = id}, place, {});
@@ -256,7 +260,7 @@ class tcp_lane_member {
     int descriptor() const noexcept { return lane_.descriptor(); }
     bool try_sleep() noexcept { return true; }
     void awake() noexcept {}
-    /// Why it is broken; empty: it is not.
+    /// Reason why the lane is broken; empty: it is not.
     std::string_view error() const noexcept { return lane_.error(); }
 
   private:
@@ -275,7 +279,7 @@ class tcp_lane_member {
     }
     bool answer(data_head const& head, place_index place, std::span<std::byte const> row) noexcept {
         bool const first = lane_.out.queued() == 0;
-        // There is room: each message has a place of its own.
+        // The queue has room: each message has its own place.
         return !lane_.is_broken() && lane_.out.push(head, row, place) && (!first || flush());
     }
     bool flush() noexcept {
@@ -290,7 +294,7 @@ class tcp_lane_member {
     std::uint32_t credits_;
     place_memory requests_, rows_;
     free_places free_, spare_;
-    place_index landing_ = 0; // of the request that is being read
+    place_index landing_ = 0; // place of the request in progress
 };
 
 } // namespace HERRING_NAMESPACE::detail::ensembles

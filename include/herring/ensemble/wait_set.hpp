@@ -1,4 +1,4 @@
-// herring: what a frontend sleeps on: its lanes' descriptors, a timer of nanoseconds, and two events of its own.
+// herring: the set that a frontend sleeps on: descriptors of lanes, a timer of nanoseconds, two events.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_ENSEMBLE_WAIT_SET_HPP
 #define HERRING_ENSEMBLE_WAIT_SET_HPP
@@ -19,17 +19,17 @@
 
 namespace HERRING_NAMESPACE::detail::ensembles {
 
-/// One epoll set for the thread that drives, and around it a second one, which an event loop of the program's sleeps on: it is
-/// readable whenever the inner one is, and when there is something to fetch for the program.
+/// An epoll set for the thread that drives, and an outer one around it, which an event loop of the program
+/// sleeps on: it is readable whenever the inner one is, and when the program has something to fetch.
 ///
-/// Threads: `wait` and `wake` from any; the rest under the frontend's lock. A change of the set holds for a `wait` that
-///          is under way, too.
+/// Threads: `wait` and `wake` from any; the rest under the frontend's lock. A change of the set also affects
+///          a `wait` in progress.
 class wait_set {
   public:
     static constexpr std::int64_t no_time = std::numeric_limits<std::int64_t>::max();
     static constexpr std::uint64_t wake_key = poller::wake_key, timer_key = wake_key - 1;
 
-    /// What a wait found.
+    /// Events that a wait found.
     struct found {
         static constexpr int most = 64;
         epoll_event events[most];
@@ -48,20 +48,21 @@ class wait_set {
             refuse_to_sleep("frontend", -1);
     }
 
-    /// Of the outer set: readable when the frontend has something to do or to fetch.
+    /// Descriptor of the outer set: readable when the frontend has something to do or to fetch.
     int descriptor() const noexcept { return outer_.get(); }
 
-    /// `key` comes with each event of `descriptor`. False: errno.
+    /// Watches `descriptor`, whose events have `key`. False: errno has the reason.
     bool watch(int descriptor, std::uint32_t key) noexcept { return inner_.watch(descriptor, key, EPOLLIN); }
     void rewatch(int descriptor, std::uint32_t key, bool also_writable) noexcept {
         inner_.rewatch(descriptor, key, also_writable ? EPOLLIN | EPOLLOUT : EPOLLIN);
     }
     void forget(int descriptor) noexcept { inner_.forget(descriptor); }
 
-    /// The set is ready at `at`, of the monotonic clock, at the latest; `no_time`: need not be. A wait that is under way ends then,
-    /// too.
+    /// Makes the set ready at `at`, of the monotonic clock, at the latest; `no_time`: never. Also ends a wait
+    /// in progress then.
     ///
-    /// Cost:  a timer that goes off earlier stays as it is: most deadlines are later than the one before, and never come.
+    /// Cost:  a timer that goes off earlier stays as it is, because most deadlines are later than the one
+    ///        before, and never come.
     void arm(std::int64_t at) noexcept {
         if (at >= armed_) return;
         armed_ = at;
@@ -70,18 +71,18 @@ class wait_set {
         (void)::timerfd_settime(timer_.get(), TFD_TIMER_ABSTIME, &when, nullptr);
     }
 
-    /// Without the lock. `timeout_ms` 0: only looks.
+    /// Waits, without the lock. `timeout_ms` 0: only looks.
     void wait(found& into, int timeout_ms) const noexcept {
         into.count = inner_.wait(into.events, found::most, timeout_ms);
         if (into.count < 0) into.count = 0; // EINTR
     }
 
-    /// After `timer_key` was found.
+    /// Rearms the timer. Called when `timer_key` was found.
     void timer_has_fired() noexcept {
         std::uint64_t times = 0;
         if (::read(timer_.get(), &times, sizeof times) > 0) armed_ = no_time;
     }
-    /// Ends a wait.
+    /// Ends a wait in progress.
     void wake() noexcept { inner_.wake(); }
     void woken() noexcept { (void)inner_.woken(); }
 

@@ -1,6 +1,6 @@
-// herring: tests of ensemble/admission_refusal.hpp.
+// herring: tests of ensemble/admission.hpp.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/ensemble/admission_refusal.hpp"
+#include "herring/ensemble/admission.hpp"
 
 #include "doctest/doctest.h"
 

@@ -1,6 +1,6 @@
-// herring: tests of ensemble/admission.hpp: what is proved, by whom, and that nothing recorded proves it again.
+// herring: tests of ensemble/messages.hpp: what is proved, by whom, and that nothing recorded proves it again.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/ensemble/admission.hpp"
+#include "herring/ensemble/messages.hpp"
 
 #include "herring/control/wire/handshake.hpp"
 #include "herring/crypto/random.hpp"

@@ -68,10 +68,10 @@ TEST_CASE("control_link: a message in single bytes, and nothing is read beyond i
 
 TEST_CASE("control_link: several messages come one by one, then the end") {
     ends e;
-    byte_buffer both = whole(message::knock, 0);
+    byte_buffer both = whole(message::apply, 0);
     both.append(whole(message::hello, 7));
     e.give(both);
-    CHECK(e.frontend.receive().kind == message::knock);
+    CHECK(e.frontend.receive().kind == message::apply);
     CHECK(e.frontend.receive().body.size() == 7);
     CHECK(e.frontend.receive().found == what::nothing);
     e.member = descriptor();
@@ -103,7 +103,7 @@ TEST_CASE("control_link: foreign bytes, a wrong checksum, a size beyond the kind
     }
     {
         ends e;
-        e.give(whole(message::knock, 0, 9));
+        e.give(whole(message::apply, 0, 9));
         incoming const got = e.frontend.receive();
         CHECK(got.found == what::other_version);
         CHECK(got.version == 9);
@@ -153,14 +153,14 @@ TEST_CASE("control_link: packets are whole messages, with at most one descriptor
     }
     {
         ends e(SOCK_SEQPACKET);
-        byte_buffer both = whole(message::knock, 0);
-        both.append(whole(message::knock, 0));
+        byte_buffer both = whole(message::apply, 0);
+        both.append(whole(message::apply, 0));
         e.give(both);
         CHECK(e.frontend.receive().found == what::wrong);
     }
     {
         ends e(SOCK_SEQPACKET);
-        e.give(std::span<std::byte const>(whole(message::knock, 0)).first(5));
+        e.give(std::span<std::byte const>(whole(message::apply, 0)).first(5));
         CHECK(e.frontend.receive().found == what::wrong);
     }
     {

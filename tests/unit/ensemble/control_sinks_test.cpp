@@ -1,6 +1,6 @@
-// herring: tests of ensemble/control_sinks.hpp: what is a sink and what is none.
+// herring: tests of ensemble/control_options.hpp: what is a sink and what is none.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/ensemble/control_sinks.hpp"
+#include "herring/ensemble/control_options.hpp"
 
 #include "doctest/doctest.h"
 
@@ -32,11 +32,11 @@ struct forgets : frontend {
 };
 
 TEST_CASE("control_sinks: each end has its own") {
-    CHECK(door_sink<frontend>);
+    CHECK(acceptor_sink<frontend>);
     CHECK(dialler_sink<member>);
-    CHECK_FALSE(door_sink<member>);
+    CHECK_FALSE(acceptor_sink<member>);
     CHECK_FALSE(dialler_sink<frontend>);
-    CHECK_FALSE(door_sink<forgets>);
+    CHECK_FALSE(acceptor_sink<forgets>);
 }
 
 } // namespace ensemble_control_sinks_test

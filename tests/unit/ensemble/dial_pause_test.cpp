@@ -1,6 +1,6 @@
-// herring: tests of ensemble/dial_pause.hpp: pauses that grow, and differ between members.
+// herring: tests of ensemble/dialler.hpp: pauses that grow, and differ between members.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/ensemble/dial_pause.hpp"
+#include "herring/ensemble/dialler.hpp"
 
 #include "doctest/doctest.h"
 

@@ -1,6 +1,6 @@
-// herring: tests of ensemble/dialler_core.hpp: turns without a thread.
+// herring: tests of dialler_core in ensemble/dialler.hpp: turns without a thread.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/ensemble/dialler_core.hpp"
+#include "herring/ensemble/dialler.hpp"
 
 #include "doctest/doctest.h"
 #include "ensemble_control.hpp"
@@ -14,17 +14,8 @@
 namespace ensemble_dialler_core_test {
 
 using namespace ensemble_control;
+using ensembles::dialler_calls;
 using ensembles::dialler_core;
-using ensembles::dialler_notice;
-
-/// Turns until there is a notice.
-dialler_notice turned(dialler_core& core) {
-    std::vector<dialler_notice> notices;
-    auto const until = herring::clock::now() + plenty;
-    while (notices.empty() && herring::clock::now() < until) require(core.turn(notices), "it goes on");
-    require(!notices.empty(), "a notice");
-    return std::move(notices.front());
-}
 
 TEST_CASE("dialler_core: attempts that fail alike are told once") {
     std::string address;
@@ -32,30 +23,31 @@ TEST_CASE("dialler_core: attempts that fail alike are told once") {
         false_frontend const there; // a port that nobody listens on any more
         address = there.address;
     }
-    dialler_core core(dialler_options({address}), a_shape());
-    dialler_notice const first = turned(core);
-    CHECK(first.kind == dialler_notice::what::disconnected);
-    CHECK(first.text.find("no frontend answers on " + address) != std::string::npos);
-    std::vector<dialler_notice> notices;
-    for (int i = 0; i < 20; ++i) core.turn(notices);
-    CHECK(notices.empty());
-    core.stop();
-    CHECK_FALSE(core.turn(notices));
+    member_sink sink;
+    dialler_core core(dialler_options({address}), a_shape(), dialler_calls::of(sink));
+    auto const until = herring::clock::now() + plenty;
+    while (sink.heard.empty() && herring::clock::now() < until) require(core.turn(), "it goes on");
+    CHECK(sink.heard.next("disconnected").text.find("no frontend answers on " + address) !=
+          std::string::npos);
+    for (int i = 0; i < 20; ++i) core.turn();
+    CHECK(sink.heard.empty());
+    core.request_stop();
+    CHECK_FALSE(core.turn());
 }
 
 TEST_CASE("dialler_core: an order for a frontend that is not connected changes nothing; leaving without one "
           "is done at once") {
     false_frontend const there;
-    dialler_core core(dialler_options({there.address}), a_shape());
+    member_sink sink;
+    dialler_core core(dialler_options({there.address}), a_shape(), dialler_calls::of(sink));
     core.drop(0, "nothing there");
     core.drop(7, "nor a seventh");
-    std::vector<dialler_notice> notices;
-    core.turn(notices);
-    CHECK(notices.empty());
+    core.turn();
+    CHECK(sink.heard.empty());
     CHECK_FALSE(core.leave(std::chrono::milliseconds(0)));
-    core.turn(notices);
+    core.turn();
     CHECK(core.leave(plenty));
-    CHECK(notices.empty());
+    CHECK(sink.heard.empty());
 }
 
 } // namespace ensemble_dialler_core_test

@@ -1,8 +1,8 @@
-// herring: tests of ensemble/dialler.hpp: comes in, comes again, stays out where it was refused, leaves; against doors and false ones.
+// herring: tests of ensemble/dialler.hpp: comes in, comes again, stays out where it was refused, leaves; against acceptors and false ones.
 // SPDX-License-Identifier: Apache-2.0
 #include "herring/ensemble/dialler.hpp"
 
-#include "herring/ensemble/door.hpp"
+#include "herring/ensemble/acceptor.hpp"
 
 #include "doctest/doctest.h"
 #include "ensemble_control.hpp"
@@ -21,16 +21,16 @@
 namespace ensemble_dialler_test {
 
 using namespace ensemble_control;
+using ensembles::acceptor;
 using ensembles::dialler;
-using ensembles::door;
 using herring::admission_refusal;
 using herring::errc;
 using std::chrono::milliseconds;
 
 struct frontend {
     frontend_sink sink{};
-    std::optional<door<frontend_sink>> at{};
-    explicit frontend(ensembles::door_options const& options = door_options(), bool memory = false) {
+    std::optional<acceptor<frontend_sink>> at{};
+    explicit frontend(ensembles::acceptor_options const& options = acceptor_options(), bool memory = false) {
         if (memory) sink.memory = some_memory();
         at.emplace(options, a_shape(), std::vector<std::string>{"a", "b"}, sink);
     }
@@ -53,7 +53,7 @@ bool says(std::string const& text, char const* piece) {
 }
 
 TEST_CASE("dialler: comes in; both ends have the same lane, and heartbeats keep them") {
-    ensembles::door_options options = door_options();
+    ensembles::acceptor_options options = acceptor_options();
     options.heartbeat = milliseconds(20);
     frontend f(options);
     member m(dialler_options({f.address()}));
@@ -75,7 +75,7 @@ TEST_CASE("dialler: comes in; both ends have the same lane, and heartbeats keep 
 TEST_CASE("dialler: memory on one machine, where both have it and neither wants tcp") {
     auto const shared = [](herring::lane of_frontend, herring::lane of_member, bool memory_there,
                            bool memory_here) {
-        ensembles::door_options options = door_options();
+        ensembles::acceptor_options options = acceptor_options();
         options.lanes = of_frontend;
         frontend f(options, memory_there);
         ensembles::dialler_options own = dialler_options({f.address()});
@@ -100,7 +100,7 @@ TEST_CASE("dialler: memory on one machine, where both have it and neither wants 
 }
 
 TEST_CASE("dialler: without memory of its own, lane::shared goes on trying and says why") {
-    frontend f(door_options(), true);
+    frontend f(acceptor_options(), true);
     ensembles::dialler_options own = dialler_options({f.address()});
     own.lanes = herring::lane::shared;
     member m(own);
@@ -115,7 +115,7 @@ TEST_CASE("dialler: of a frontend of another user it takes no memory: a lane by 
             MESSAGE("SKIPPED: only root can be another user");
             return;
         }
-        f.emplace(door_options(), true);
+        f.emplace(acceptor_options(), true);
     }
     ensembles::dialler_options own = dialler_options({f->address()});
     {
@@ -130,7 +130,7 @@ TEST_CASE("dialler: of a frontend of another user it takes no memory: a lane by 
 TEST_CASE("dialler: a frontend that ends and comes again is found again; two are independent") {
     std::optional<frontend> first(std::in_place);
     frontend second;
-    ensembles::door_options again = door_options();
+    ensembles::acceptor_options again = acceptor_options();
     again.address = first->address();
     member m(dialler_options({first->address(), second.address()}));
     for (int i = 0; i < 2; ++i) m.sink.heard.next("connected");
@@ -248,7 +248,7 @@ TEST_CASE("dialler: a false frontend learns nothing that admits it, and is tried
     member m(dialler_options({there.address}));
     {
         ensembles::control_link met = there.accept();
-        CHECK(hear(met).kind == message::knock);
+        CHECK(hear(met).kind == message::apply);
         met.send(message::challenge, wire::challenge{{}, detail::random_nonce(), true}.write());
         CHECK(hear(met).kind == message::hello);
         ensembles::admit told;
@@ -262,7 +262,7 @@ TEST_CASE("dialler: a false frontend learns nothing that admits it, and is tried
     }
     {
         ensembles::control_link met = there.accept(); // claims that no secret is needed
-        CHECK(hear(met).kind == message::knock);
+        CHECK(hear(met).kind == message::apply);
         met.send(message::challenge, wire::challenge{{}, detail::random_nonce(), false}.write());
         heard_message const said = hear(met);
         std::span<std::byte const> const body(said.body);
@@ -279,13 +279,13 @@ TEST_CASE("dialler: a false frontend learns nothing that admits it, and is tried
     }
     for (int i = 0; i < 3; ++i) { // three refusals at once end nobody
         ensembles::control_link met = there.accept();
-        CHECK(hear(met).kind == message::knock);
+        CHECK(hear(met).kind == message::apply);
         met.send(message::refuse, ensembles::refuse{admission_refusal::member, "go away"}.write());
         CHECK(closes(met.socket()));
     }
     CHECK(says(m.sink.heard.next("disconnected").text, "unverified: go away"));
     ensembles::control_link met = there.accept();
-    CHECK(hear(met).kind == message::knock);
+    CHECK(hear(met).kind == message::apply);
     CHECK(m.sink.heard.empty());
     CHECK(::send(met.socket(), "HTTP/1.1 400", 12, 0) == 12);
     CHECK(closes(met.socket()));
@@ -297,7 +297,7 @@ TEST_CASE("dialler: a frontend that goes silent is left for another attempt") {
     ensembles::dialler_options own = dialler_options({there.address});
     member m(own);
     ensembles::control_link met = there.accept();
-    CHECK(hear(met).kind == message::knock);
+    CHECK(hear(met).kind == message::apply);
     wire::challenge const asked{{}, detail::random_nonce(), true};
     detail::byte_buffer const challenge = asked.write();
     met.send(message::challenge, challenge);
@@ -343,7 +343,7 @@ TEST_CASE("dialler: a frontend that goes silent is left for another attempt") {
     CHECK(std::string(word) == "ask");
     CHECK(says(m.sink.heard.next("disconnected").text, "no sign of life for 300 ms"));
     ensembles::control_link again = there.accept();
-    CHECK(hear(again).kind == message::knock);
+    CHECK(hear(again).kind == message::apply);
 }
 
 TEST_CASE("dialler: a slow frontend has handshake_time for an attempt") {

@@ -1,6 +1,6 @@
-// herring: tests of ensemble/frame_sender.hpp.
+// herring: tests of ensemble/data_frames.hpp.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/ensemble/frame_sender.hpp"
+#include "herring/ensemble/data_frames.hpp"
 
 #include "doctest/doctest.h"
 

@@ -74,20 +74,21 @@ struct sums {
 
 /// Stands for the control plane: the test admits and loses members itself.
 template <class Sink> struct test_door {
-    test_door(ensembles::door_options const& o, ensembles::shape const&, std::vector<std::string> of, Sink&)
+    test_door(ensembles::acceptor_options const& o, ensembles::shape const&, std::vector<std::string> of,
+              Sink&)
         : options(o), members(std::move(of)) {}
     std::string address() const { return "127.0.0.1:7001"; }
     void add_member(std::string name) { members.push_back(std::move(name)); }
     void drained(ensembles::peer_index peer, std::uint64_t) { drained_peers.push_back(peer); }
     void drop(ensembles::peer_index peer, std::uint64_t, std::string why) { dropped[peer] = std::move(why); }
     void nudge() noexcept {} // the test calls nudged() itself
-    ensembles::door_counters counters() const noexcept {
-        ensembles::door_counters all;
+    ensembles::acceptor_counters counters() const noexcept {
+        ensembles::acceptor_counters all;
         all.refused[static_cast<std::size_t>(admission_refusal::elements)] = 5;
         return all;
     }
 
-    ensembles::door_options options;
+    ensembles::acceptor_options options;
     std::vector<std::string> members;
     std::vector<ensembles::peer_index> drained_peers;
     std::map<ensembles::peer_index, std::string> dropped;

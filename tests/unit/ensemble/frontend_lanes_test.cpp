@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "herring/ensemble/frontend_state.hpp"
 
-#include "herring/ensemble/link.hpp"
+#include "herring/ensemble/lane.hpp"
 
 #include "doctest/doctest.h"
 
@@ -43,7 +43,7 @@ TEST_CASE("ensemble frontend_lanes: a socket is a tcp lane; shared memory withou
     }
     link l(0, 1, 1);
     ensembles::lane_ends bell;
-    bell.bell = ends[1];
+    bell.wake_up = ends[1];
     CHECK_THROWS_AS(ensembles::frontend_lanes::open(l, std::move(bell), own, 0, 4, 100, 16), herring::error);
 }
 

@@ -1,6 +1,6 @@
-// herring: tests of ensemble/incarnation.hpp: a later one is larger.
+// herring: tests of ensemble/admission_roster.hpp: a later one is larger.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/ensemble/incarnation.hpp"
+#include "herring/ensemble/admission_roster.hpp"
 
 #include "herring/machine/time.hpp"
 

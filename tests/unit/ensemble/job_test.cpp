@@ -1,6 +1,6 @@
-// herring: tests of ensemble/job.hpp.
+// herring: tests of ensemble/member.hpp.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/ensemble/job.hpp"
+#include "herring/ensemble/member.hpp"
 
 #include "doctest/doctest.h"
 

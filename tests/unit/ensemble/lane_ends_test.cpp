@@ -1,6 +1,6 @@
-// herring: tests of ensemble/lane_ends.hpp: who owns the descriptors of a lane.
+// herring: tests of ensemble/lane.hpp: who owns the descriptors of a lane.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/ensemble/lane_ends.hpp"
+#include "herring/ensemble/lane.hpp"
 
 #include "doctest/doctest.h"
 
@@ -22,14 +22,14 @@ TEST_CASE("lane_ends: closes what it owns, once, and not what was taken over") {
     int kept = -1;
     {
         lane_ends first;
-        first.bell = pipes[0];
+        first.wake_up = pipes[0];
         first.memory = pipes[1];
         CHECK(first.is_shared());
         lane_ends second(std::move(first));
         CHECK_FALSE(first.is_shared());
         lane_ends third;
         third = std::move(second);
-        CHECK(third.bell == pipes[0]);
+        CHECK(third.wake_up == pipes[0]);
         kept = std::exchange(third.memory, -1);
     }
     CHECK_FALSE(open(pipes[0]));

@@ -1,6 +1,6 @@
 // herring: a frontend's link: one of two lanes, and the rows that are held.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/ensemble/link.hpp"
+#include "herring/ensemble/lane.hpp"
 
 #include "doctest/doctest.h"
 

@@ -4,7 +4,7 @@
 
 #include "doctest/doctest.h"
 
-#include "herring/ensemble/control_sinks.hpp"
+#include "herring/ensemble/control_options.hpp"
 #include "herring/ensemble/member_lane.hpp"
 #include "herring/ensemble/tcp_lane.hpp"
 #include "herring/machine/descriptor.hpp"

@@ -1,10 +1,10 @@
-// herring: tests of ensemble/member_inbox.hpp.
+// herring: tests of ensemble/member_links.hpp.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/ensemble/member_inbox.hpp"
+#include "herring/ensemble/member_links.hpp"
 
 #include "doctest/doctest.h"
 
-#include "herring/ensemble/control_sinks.hpp"
+#include "herring/ensemble/control_options.hpp"
 
 #include <atomic>
 #include <cstddef>
@@ -105,7 +105,7 @@ TEST_CASE("ensemble member inbox: what each frontend's status is") {
     inbox box({"a:1", "b:2"}, 100, bell);
     box.connected(0, of(4), {});
     lane_ends local;
-    local.bell = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+    local.wake_up = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
     box.connected(1, of(4), std::move(local));
     box.disconnected(0, "silent");
     auto status = box.status();

@@ -1,6 +1,6 @@
-// herring: tests of ensemble/member_jobs.hpp: each job has a request, a link and a row of its own.
+// herring: tests of ensemble/member_links.hpp: each job has a request, a link and a row of its own.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/ensemble/member_jobs.hpp"
+#include "herring/ensemble/member_links.hpp"
 
 #include "doctest/doctest.h"
 

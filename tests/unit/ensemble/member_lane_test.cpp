@@ -114,10 +114,10 @@ TEST_CASE("ensemble member lane: through memory of one machine") {
     request_region region({2, 100, 4, 2});
     member_lane::memory memory(facts());
     lane_ends at_frontend, at_member;
-    at_frontend.bell = bells.one;
+    at_frontend.wake_up = bells.one;
     at_frontend.memory = memory.offer().release();
     REQUIRE(at_frontend.memory >= 0);
-    at_member.bell = bells.other;
+    at_member.wake_up = bells.other;
     at_member.memory = ::fcntl(region.descriptor(), F_DUPFD_CLOEXEC, 0);
     shared_lane_frontend front(region, std::move(at_frontend), 3, 2, 50);
     member_lane lane(std::move(at_member), facts(), std::move(memory));

@@ -1,6 +1,6 @@
-// herring: tests of ensemble/member_link.hpp.
+// herring: tests of ensemble/member_links.hpp.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/ensemble/member_link.hpp"
+#include "herring/ensemble/member_links.hpp"
 
 #include "doctest/doctest.h"
 

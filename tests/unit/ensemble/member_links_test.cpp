@@ -3,8 +3,6 @@
 #include "herring/ensemble/member_links.hpp"
 
 #include "doctest/doctest.h"
-#include "herring/ensemble/member_jobs.hpp"
-#include "herring/ensemble/member_link.hpp"
 #include "herring/net/poller.hpp"
 
 #include <cstddef>

@@ -1,6 +1,6 @@
-// herring: tests of ensemble/shape.hpp: the sentence where a member and a frontend differ.
+// herring: tests of ensemble/admission.hpp: the sentence where a member and a frontend differ.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/ensemble/shape.hpp"
+#include "herring/ensemble/admission.hpp"
 
 #include "doctest/doctest.h"
 

@@ -74,14 +74,15 @@ int memory_of_frontend = -1; // of the one made last
 
 /// Stands for the control plane: the test connects the members itself.
 template <class Sink> struct no_door {
-    no_door(ensembles::door_options const&, ensembles::shape const&, std::vector<std::string>, Sink& sink) {
+    no_door(ensembles::acceptor_options const&, ensembles::shape const&, std::vector<std::string>,
+            Sink& sink) {
         memory_of_frontend = sink.local_memory();
     }
     std::string address() const { return "127.0.0.1:7001"; }
     void add_member(std::string) {}
     void drained(ensembles::peer_index, std::uint64_t) {}
     void drop(ensembles::peer_index, std::uint64_t, std::string) {}
-    ensembles::door_counters counters() const noexcept { return {}; }
+    ensembles::acceptor_counters counters() const noexcept { return {}; }
 };
 template <class Sink> struct no_dialler {
     static inline Sink* last = nullptr;

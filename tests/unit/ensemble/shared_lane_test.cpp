@@ -31,7 +31,6 @@ namespace ensemble_shared_lane_test {
 using herring::decline;
 using herring::errc;
 using herring::detail::descriptor;
-using herring::detail::ensembles::doorbell;
 using herring::detail::ensembles::place_index;
 using herring::detail::ensembles::ring_cell;
 using herring::detail::ensembles::ring_message;
@@ -45,6 +44,7 @@ using herring::detail::ensembles::shared_lane_frontend;
 using herring::detail::ensembles::shared_lane_member;
 using herring::detail::ensembles::sleep_flag;
 using herring::detail::ensembles::spare_places;
+using herring::detail::ensembles::wake_up_socket;
 using shared_lane_pair::answers;
 using shared_lane_pair::asks;
 using shared_lane_pair::filled;
@@ -350,7 +350,7 @@ TEST_CASE("shared_lane: the other end's flag is looked at after the message is p
     others.epoch = 1; // it sleeps
     shared_lane_pair::bells both;
     shared_lane lane(ring_writer(m->out.data(), 2, 40), ring_reader(m->in.data(), 2, 40), m->mine, others,
-                     doorbell(std::move(both.frontend)));
+                     wake_up_socket(std::move(both.frontend)));
     REQUIRE(::mprotect(page.page, 4096, PROT_NONE) == 0);
     CHECK(lane.write({1, 2, 3, 4}));
     CHECK(page.at_first_read == 41);

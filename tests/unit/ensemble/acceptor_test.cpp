@@ -1,6 +1,6 @@
-// herring: tests of ensemble/door.hpp: who is admitted, who is not and hears why, who takes over, who is lost.
+// herring: tests of ensemble/acceptor.hpp: who is admitted, who is not and hears why, who takes over, who is lost.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/ensemble/door.hpp"
+#include "herring/ensemble/acceptor.hpp"
 
 #include "doctest/doctest.h"
 #include "ensemble_control.hpp"
@@ -16,18 +16,18 @@
 
 #include <sys/socket.h>
 
-namespace ensemble_door_test {
+namespace ensemble_acceptor_test {
 
 using namespace ensemble_control;
-using ensembles::door;
+using ensembles::acceptor;
 using herring::admission_refusal;
 using std::chrono::milliseconds;
 
 struct frontend {
     frontend_sink sink{};
-    std::optional<door<frontend_sink>> at{};
+    std::optional<acceptor<frontend_sink>> at{};
 
-    explicit frontend(ensembles::door_options const& options = door_options(), bool memory = false) {
+    explicit frontend(ensembles::acceptor_options const& options = acceptor_options(), bool memory = false) {
         if (memory) sink.memory = some_memory();
         at.emplace(options, a_shape(), std::vector<std::string>{"a", "b"}, sink);
     }
@@ -52,8 +52,9 @@ bool says(std::string const& text, char const* piece) {
     return found;
 }
 
-TEST_CASE("door: a member that proves itself is admitted with its lane, and what follows on the lane is the "
-          "lane's") {
+TEST_CASE(
+    "acceptor: a member that proves itself is admitted with its lane, and what follows on the lane is the "
+    "lane's") {
     frontend f;
     member_peer peer(f.address(), 7, "b");
     peer.join();
@@ -85,8 +86,8 @@ TEST_CASE("door: a member that proves itself is admitted with its lane, and what
     CHECK(counted.unidentified == 0);
 }
 
-TEST_CASE("door: without a secret the lane's key is in the admission, and still a lane needs it") {
-    ensembles::door_options options = door_options();
+TEST_CASE("acceptor: without a secret the lane's key is in the admission, and still a lane needs it") {
+    ensembles::acceptor_options options = acceptor_options();
     options.secret.reset();
     frontend f(options);
     member_peer peer(f.address());
@@ -103,12 +104,12 @@ TEST_CASE("door: without a secret the lane's key is in the admission, and still 
     CHECK(f.comes_true([](auto const& c) { return c.unidentified == 1; }));
 }
 
-TEST_CASE("door: every difference of shapes is refused with a proof, in words that have both values") {
+TEST_CASE("acceptor: every difference of shapes is refused with a proof, in words that have both values") {
     frontend f;
     auto const refused = [&](admission_refusal reason, char const* words, auto&& change) {
         member_peer peer(f.address());
         change(peer.said);
-        peer.hello(peer.knock());
+        peer.hello(peer.apply());
         auto const why = peer.refused();
         CHECK(peer.proven_refusal);
         CHECK(why.reason == reason);
@@ -139,14 +140,14 @@ TEST_CASE("door: every difference of shapes is refused with a proof, in words th
             [](ensembles::hello& h) { h.lanes = herring::lane::shared; });
 }
 
-TEST_CASE("door: a flood of members that are refused is counted, and told of a few times") {
+TEST_CASE("acceptor: a flood of members that are refused is counted, and told of a few times") {
     frontend f;
     constexpr std::uint64_t all = 30;
     auto const begun = herring::clock::now();
     for (std::uint64_t i = 0; i < all; ++i) {
         member_peer peer(f.address());
         peer.said.shape.elements = 9;
-        peer.hello(peer.knock());
+        peer.hello(peer.apply());
         CHECK(peer.refused().reason == admission_refusal::elements);
     }
     CHECK(f.refusals(admission_refusal::elements) == all);
@@ -154,18 +155,18 @@ TEST_CASE("door: a flood of members that are refused is counted, and told of a f
         std::chrono::duration_cast<std::chrono::seconds>(herring::clock::now() - begun).count();
     member_peer last(f.address()); // of another reason, so told at once, after those
     last.said.name = "c";
-    last.hello(last.knock());
+    last.hello(last.apply());
     int told = 0;
     while (f.sink.heard.next("refused").reason == admission_refusal::elements) ++told;
     CHECK(told >= 8);
     CHECK(told <= 8 + seconds + 1);
 }
 
-TEST_CASE("door: a wrong secret, and one that only one end has, are refused without a proof") {
+TEST_CASE("acceptor: a wrong secret, and one that only one end has, are refused without a proof") {
     frontend f;
     {
         member_peer peer(f.address());
-        peer.hello(peer.knock(), std::string(64, 'b'));
+        peer.hello(peer.apply(), std::string(64, 'b'));
         CHECK(says(peer.refused().text, "the member's secret is not the frontend's"));
         CHECK_FALSE(peer.proven_refusal);
         CHECK(f.sink.heard.next("refused").reason == admission_refusal::secret);
@@ -173,29 +174,29 @@ TEST_CASE("door: a wrong secret, and one that only one end has, are refused with
     {
         member_peer peer(f.address());
         peer.said.has_secret = false;
-        peer.hello(peer.knock(), "");
+        peer.hello(peer.apply(), "");
         CHECK(says(peer.refused().text, "the frontend has a secret, the member has none"));
     }
     {
         member_peer peer(f.address());
-        peer.hello(peer.knock(), ""); // says that it has one
+        peer.hello(peer.apply(), ""); // says that it has one
         CHECK(peer.refused().reason == admission_refusal::secret);
     }
     CHECK(f.refusals(admission_refusal::secret) == 3);
-    ensembles::door_options options = door_options();
+    ensembles::acceptor_options options = acceptor_options();
     options.secret.reset();
     frontend open(options);
     member_peer peer(open.address());
-    CHECK_FALSE(peer.knock().has_secret);
+    CHECK_FALSE(peer.apply().has_secret);
     peer.hello({}, "");
     CHECK(says(peer.refused().text, "the member has a secret, the frontend has none"));
 }
 
-TEST_CASE("door: another version of the protocol is refused by name") {
+TEST_CASE("acceptor: another version of the protocol is refused by name") {
     frontend f;
     member_peer peer(f.address());
     detail::byte_buffer knock;
-    ensembles::append_message(knock, message::knock, {}, 9);
+    ensembles::append_message(knock, message::apply, {}, 9);
     REQUIRE(::send(peer.link.socket(), knock.data(), knock.size(), 0) == static_cast<ssize_t>(knock.size()));
     auto const why = peer.refused();
     CHECK(why.reason == admission_refusal::other_version);
@@ -203,7 +204,7 @@ TEST_CASE("door: another version of the protocol is refused by name") {
     CHECK(f.refusals(admission_refusal::other_version) == 1);
 }
 
-TEST_CASE("door: a recorded hello, and a recorded lane, prove nothing") {
+TEST_CASE("acceptor: a recorded hello, and a recorded lane, prove nothing") {
     frontend f;
     member_peer peer(f.address(), 5);
     peer.join();
@@ -211,7 +212,7 @@ TEST_CASE("door: a recorded hello, and a recorded lane, prove nothing") {
     f.sink.heard.next("admitted");
     {
         member_peer thief(f.address(), 5);
-        thief.knock();
+        thief.apply();
         detail::byte_buffer body = peer.said.write();
         body.append(peer.seen->proof_of_member());
         thief.link.send(message::hello, body);
@@ -235,10 +236,10 @@ TEST_CASE("door: a recorded hello, and a recorded lane, prove nothing") {
     f.sink.heard.await("admitted");
 }
 
-TEST_CASE("door: while secrets are changed, both are believed") {
-    ensembles::door_options options = door_options();
+TEST_CASE("acceptor: while secrets are changed, both are believed") {
+    ensembles::acceptor_options options = acceptor_options();
     options.secret.reset();
-    std::string const file = detail::text({"/tmp/herring-door-test-", detail::random_bits()});
+    std::string const file = detail::text({"/tmp/herring-acceptor-test-", detail::random_bits()});
     {
         detail::descriptor const made(::open(file.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
         std::string const both = std::string(64, 'b') + "\n" + std::string(64, 'a') + "\n";
@@ -253,7 +254,7 @@ TEST_CASE("door: while secrets are changed, both are believed") {
     CHECK(new_one.told.facts.peer == 1);
 }
 
-TEST_CASE("door: a newer process takes over; the older is told so, and stays out") {
+TEST_CASE("acceptor: a newer process takes over; the older is told so, and stays out") {
     frontend f;
     member_peer older(f.address(), 10);
     older.join();
@@ -271,13 +272,13 @@ TEST_CASE("door: a newer process takes over; the older is told so, and stays out
     CHECK(told.reason == admission_refusal::replaced);
     CHECK(says(told.text, "incarnation 11"));
     member_peer again(f.address(), 10);
-    again.hello(again.knock());
+    again.hello(again.apply());
     CHECK(again.refused().reason == admission_refusal::replaced);
     CHECK(again.proven_refusal);
     CHECK(f.at->counters().replaced == 1);
 }
 
-TEST_CASE("door: the same process on a new connection is lost and admitted again") {
+TEST_CASE("acceptor: the same process on a new connection is lost and admitted again") {
     frontend f;
     member_peer once(f.address(), 10);
     once.join();
@@ -291,7 +292,7 @@ TEST_CASE("door: the same process on a new connection is lost and admitted again
     CHECK(closes(once.link.socket()));
 }
 
-TEST_CASE("door: one that leaves drains first, and is let go once it owes nothing") {
+TEST_CASE("acceptor: one that leaves drains first, and is let go once it owes nothing") {
     frontend f;
     member_peer peer(f.address(), 3);
     peer.join();
@@ -308,7 +309,7 @@ TEST_CASE("door: one that leaves drains first, and is let go once it owes nothin
     CHECK(closes(peer.link.socket()));
 }
 
-TEST_CASE("door: a lane that is broken is dropped, and its member told why") {
+TEST_CASE("acceptor: a lane that is broken is dropped, and its member told why") {
     frontend f;
     member_peer peer(f.address(), 3);
     peer.join();
@@ -321,8 +322,8 @@ TEST_CASE("door: a lane that is broken is dropped, and its member told why") {
           "a frame with a wrong head");
 }
 
-TEST_CASE("door: one that goes silent is lost after peer_timeout") {
-    ensembles::door_options options = door_options();
+TEST_CASE("acceptor: one that goes silent is lost after peer_timeout") {
+    ensembles::acceptor_options options = acceptor_options();
     options.heartbeat = milliseconds(20);
     options.peer_timeout = milliseconds(300);
     frontend f(options);
@@ -334,7 +335,7 @@ TEST_CASE("door: one that goes silent is lost after peer_timeout") {
     CHECK(closes(peer.link.socket()));
 }
 
-TEST_CASE("door: messages that are forged or out of turn end the connection") {
+TEST_CASE("acceptor: messages that are forged or out of turn end the connection") {
     frontend f;
     {
         member_peer peer(f.address(), 3);
@@ -352,12 +353,12 @@ TEST_CASE("door: messages that are forged or out of turn end the connection") {
         peer.join();
         detail::descriptor const lane = peer.lane(f.address());
         f.sink.heard.next("admitted");
-        peer.link.send(message::knock, {});
+        peer.link.send(message::apply, {});
         CHECK(says(f.sink.heard.next("lost").text, "no member sends then"));
     }
 }
 
-TEST_CASE("door: junk and messages of others are closed and counted") {
+TEST_CASE("acceptor: junk and messages of others are closed and counted") {
     frontend f;
     auto const thrown_out = [&](auto const& bytes) {
         detail::descriptor const made = connected_to(f.address());
@@ -380,21 +381,21 @@ TEST_CASE("door: junk and messages of others are closed and counted") {
     CHECK(f.sink.heard.empty());
 }
 
-TEST_CASE("door: a slow stranger has handshake_time, and one that is admitted has it for its lane") {
-    ensembles::door_options options = door_options();
+TEST_CASE("acceptor: a slow stranger has handshake_time, and one that is admitted has it for its lane") {
+    ensembles::acceptor_options options = acceptor_options();
     options.handshake_time = milliseconds(200);
     frontend f(options);
     detail::descriptor const silent = connected_to(f.address());
     detail::descriptor const slow = connected_to(f.address());
     detail::byte_buffer knock;
-    ensembles::append_message(knock, message::knock, {});
+    ensembles::append_message(knock, message::apply, {});
     REQUIRE(::send(slow.get(), knock.data(), 20, 0) == 20);
     CHECK(closes(silent.get()));
     CHECK(closes(slow.get()));
     CHECK(f.comes_true([](auto const& c) { return c.unidentified == 2; }));
 }
 
-TEST_CASE("door: a flood of strangers costs 64 places, and a member comes in beside them") {
+TEST_CASE("acceptor: a flood of strangers costs 64 places, and a member comes in beside them") {
     frontend f;
     std::vector<detail::descriptor> flood;
     for (int i = 0; i < 200; ++i) flood.push_back(connected_to(f.address()));
@@ -406,8 +407,9 @@ TEST_CASE("door: a flood of strangers costs 64 places, and a member comes in bes
     CHECK(f.comes_true([](auto const& c) { return c.unidentified >= 236; }));
 }
 
-TEST_CASE("door: a member of this machine gets memory over a unix socket; every packet has one descriptor") {
-    frontend f(door_options(), true);
+TEST_CASE(
+    "acceptor: a member of this machine gets memory over a unix socket; every packet has one descriptor") {
+    frontend f(acceptor_options(), true);
     member_peer peer(f.address(), 3);
     peer.join();
     REQUIRE_FALSE(peer.told.local.empty());
@@ -428,7 +430,7 @@ TEST_CASE("door: a member of this machine gets memory over a unix socket; every 
     }
     {
         ensembles::control_link made = dial(); // a control connection does not go there
-        made.send(message::knock, {});
+        made.send(message::apply, {});
         CHECK(closes(made.socket()));
     }
     ensembles::control_link made = dial();
@@ -442,8 +444,8 @@ TEST_CASE("door: a member of this machine gets memory over a unix socket; every 
     CHECK(got.ends.socket == -1);
 }
 
-TEST_CASE("door: a process of another user gets no memory, whatever it knows") {
-    frontend f(door_options(), true);
+TEST_CASE("acceptor: a process of another user gets no memory, whatever it knows") {
+    frontend f(acceptor_options(), true);
     member_peer peer(f.address(), 3);
     peer.join();
     another_user const other;
@@ -457,15 +459,15 @@ TEST_CASE("door: a process of another user gets no memory, whatever it knows") {
     CHECK(f.comes_true([](auto const& c) { return c.unidentified == 1; }));
 }
 
-TEST_CASE("door: a member of another machine is offered no memory") {
-    frontend f(door_options(), true);
+TEST_CASE("acceptor: a member of another machine is offered no memory") {
+    frontend f(acceptor_options(), true);
     member_peer peer(f.address(), 3);
     peer.said.boot = "elsewhere";
     peer.join();
     CHECK(peer.told.local.empty());
 }
 
-TEST_CASE("door: the roster grows at the end") {
+TEST_CASE("acceptor: the roster grows at the end") {
     frontend f;
     f.at->add_member("c");
     CHECK_THROWS_AS(f.at->add_member("c"), herring::error);
@@ -476,7 +478,7 @@ TEST_CASE("door: the roster grows at the end") {
     CHECK(f.sink.heard.next("admitted").index == 2);
 }
 
-TEST_CASE("door: its end is told to members") {
+TEST_CASE("acceptor: its end is told to members") {
     std::optional<frontend> f(std::in_place);
     member_peer peer(f->address(), 3);
     peer.join();
@@ -486,19 +488,19 @@ TEST_CASE("door: its end is told to members") {
     await(peer.link, message::goodbye);
 }
 
-TEST_CASE("door: options that cannot be are named") {
+TEST_CASE("acceptor: options that cannot be are named") {
     auto const error_of = [](auto&& change) -> std::string {
-        ensembles::door_options options = door_options();
+        ensembles::acceptor_options options = acceptor_options();
         frontend_sink sink;
         change(options);
         try {
-            door<frontend_sink> const made(options, a_shape(), {"a"}, sink);
+            acceptor<frontend_sink> const made(options, a_shape(), {"a"}, sink);
         } catch (herring::error const& why) {
             return why.what();
         }
         return {};
     };
-    using options = ensembles::door_options;
+    using options = ensembles::acceptor_options;
     CHECK(error_of([](options&) {}).empty());
     CHECK(says(error_of([](options& o) { o.address = "here"; }), "has no port"));
     CHECK(says(error_of([](options& o) { o.address = "192.0.2.1:0"; }), "cannot listen on '192.0.2.1:0'"));
@@ -530,4 +532,4 @@ TEST_CASE("door: options that cannot be are named") {
                "frontend_options::require_secret"));
 }
 
-} // namespace ensemble_door_test
+} // namespace ensemble_acceptor_test

@@ -1,17 +1,17 @@
-// herring: who may take which place at a frontend: names, numbers, shapes, lanes and the newer of two processes. Pure.
+// herring: the names of an ensemble's members, and which process has the place of each replica.
 // SPDX-License-Identifier: Apache-2.0
-#ifndef HERRING_ENSEMBLE_DOOR_ROSTER_HPP
-#define HERRING_ENSEMBLE_DOOR_ROSTER_HPP
+#ifndef HERRING_ENSEMBLE_ADMISSION_ROSTER_HPP
+#define HERRING_ENSEMBLE_ADMISSION_ROSTER_HPP
 
 #include "herring/base/config.hpp"
 #include "herring/base/error.hpp"
 #include "herring/base/text.hpp"
-#include "herring/ensemble/admission_refusal.hpp"
+#include "herring/ensemble/admission.hpp"
 #include "herring/ensemble/ids.hpp"
-#include "herring/ensemble/lane_ends.hpp"
+#include "herring/ensemble/lane.hpp"
 #include "herring/ensemble/member_set.hpp"
 #include "herring/ensemble/messages.hpp"
-#include "herring/ensemble/shape.hpp"
+#include "herring/machine/identity.hpp"
 
 #include <algorithm>
 #include <cstddef>
@@ -21,16 +21,36 @@
 #include <utility>
 #include <vector>
 
+#include <time.h>
+
 namespace HERRING_NAMESPACE::detail::ensembles {
 
-/// The names of an ensemble's members, and which process has the place of each replica.
+/// Returns the incarnation of this process at an ensemble, a number larger than those drawn before, on any
+/// machine, before a boot or after it: microseconds of the time of day in the upper 52 bits, random bits
+/// below. Milliseconds would be too coarse: a process may join, answer and be replaced within one.
 ///
-/// Of two processes of one name and number the one with the larger incarnation has the place. The smaller is refused while the larger
-/// is here, and always after it was told that it is replaced; else it may come, for a time of day may be set back.
-class door_roster {
+/// It orders processes and nothing else: no deadline depends on it. Where the time of day was set back, a
+/// newer process may have a smaller number: it waits until the older has gone (`admission_roster`).
+HERRING_SETUP inline std::uint64_t new_incarnation() noexcept {
+    timespec now{};
+    ::clock_gettime(CLOCK_REALTIME, &now);
+    auto const us =
+        static_cast<std::uint64_t>(now.tv_sec) * 1'000'000 + static_cast<std::uint64_t>(now.tv_nsec) / 1000;
+    constexpr unsigned random_width = 12;
+    return us << random_width | random_bits() >> (64 - random_width);
+}
+
+/// The names of an ensemble's members, and the process that has the place of each replica.
+///
+/// If two processes have one name and replica number, the one with the larger incarnation has the place. The
+/// smaller is refused while the larger is here, and always after it was replaced; else it is admitted,
+/// because the time of day may be set back.
+class admission_roster {
   public:
-    /// Errors: `bad_argument` for names that are empty, too long, not to be shown or not unique, and for too many.
-    HERRING_SETUP door_roster(std::vector<std::string> names, std::uint32_t replicas) : replicas_(replicas) {
+    /// Errors: `bad_argument` for names that are empty, too long, not printable or not unique, and for too
+    ///         many.
+    HERRING_SETUP admission_roster(std::vector<std::string> names, std::uint32_t replicas)
+        : replicas_(replicas) {
         if (replicas < 1 || replicas > most_replicas)
             refuse_setting({"replicas is ", replicas, "; give 1 to ", most_replicas});
         for (std::string& name : names) add(std::move(name));
@@ -47,7 +67,8 @@ class door_roster {
         places_.resize(names_.size() * replicas_);
     }
 
-    /// Errors: `bad_argument` for a name that is empty, longer than 128 bytes or not to be shown. `whose`: for the text.
+    /// Errors: `bad_argument` for a name that is empty, longer than 128 bytes or not printable. `whose`: for
+    ///         the text.
     HERRING_SETUP static void check_name(std::string_view whose, std::string const& name) {
         std::string shown = name;
         wire::make_printable(shown);
@@ -76,14 +97,15 @@ class door_roster {
         peer_index peer = 0;
         bool takes_over = false; ///< the process that has the place is older
     };
-    /// Of who has proved itself. `offers_memory`: the frontend can share memory with a member of its machine.
+    /// Decides on a member that has proved itself. `offers_memory`: the frontend can share memory with
+    /// members of its machine.
     HERRING_SETUP decision decide(hello const& said, shape const& own, herring::lane lanes,
                                   bool offers_memory, bool same_machine) const {
         using reason = admission_refusal;
         std::string const whom = who(said.name, said.replica);
         auto const refused = [&](reason why, std::initializer_list<text_part> words) {
             decision made{why, text({whom, ": ", text(words)}), 0, false};
-            wire::make_printable(made.text); // a piece of a text may begin within a character
+            wire::make_printable(made.text); // a cut text may begin within a character
             return made;
         };
         if (shape_difference const found = difference(said.shape, own); found.what != reason::none)
@@ -117,7 +139,7 @@ class door_roster {
         return {reason::none, {}, peer, at.here && said.incarnation != at.incarnation};
     }
 
-    /// After a decision without a reason.
+    /// Gives the place to the process, after a decision without a reason.
     HERRING_SETUP void take(peer_index peer, std::uint64_t incarnation) noexcept {
         place& at = places_[peer];
         if (at.here && at.incarnation != incarnation)
@@ -132,9 +154,9 @@ class door_roster {
   private:
     struct place {
         static constexpr std::size_t most = 4;
-        std::uint64_t incarnation = 0; // the last one
+        std::uint64_t incarnation = 0; // of the last process
         bool here = false;
-        std::uint64_t replaced[most] = {}; // the last ones that were told so
+        std::uint64_t replaced[most] = {}; // the last processes that were replaced
         std::size_t replacements = 0;
 
         bool has_replaced(std::uint64_t other) const noexcept {
@@ -158,4 +180,4 @@ class door_roster {
 
 } // namespace HERRING_NAMESPACE::detail::ensembles
 
-#endif // HERRING_ENSEMBLE_DOOR_ROSTER_HPP
+#endif // HERRING_ENSEMBLE_ADMISSION_ROSTER_HPP

@@ -1,6 +1,6 @@
-// herring: tests of ensemble/door_roster.hpp: who gets which place, who is refused, and who takes over.
+// herring: tests of ensemble/admission_roster.hpp: who gets which place, who is refused, and who takes over.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/ensemble/door_roster.hpp"
+#include "herring/ensemble/admission_roster.hpp"
 
 #include "doctest/doctest.h"
 
@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
-namespace ensemble_door_roster_test {
+namespace ensemble_admission_roster_test {
 
 namespace ensembles = herring::detail::ensembles;
-using ensembles::door_roster;
+using ensembles::admission_roster;
 using herring::admission_refusal;
 using herring::lane;
 
@@ -25,12 +25,12 @@ ensembles::hello hello_of(std::string const& name, std::uint32_t replica, std::u
     made.shape = own;
     return made;
 }
-door_roster::decision decide(door_roster const& at, ensembles::hello const& said) {
+admission_roster::decision decide(admission_roster const& at, ensembles::hello const& said) {
     return at.decide(said, own, lane::any, true, true);
 }
 std::string error_of(std::vector<std::string> const& names, std::uint32_t replicas) {
     try {
-        door_roster const made(names, replicas);
+        admission_roster const made(names, replicas);
     } catch (herring::error const& why) {
         CHECK(why.code() == herring::errc::bad_argument);
         return why.what();
@@ -38,9 +38,9 @@ std::string error_of(std::vector<std::string> const& names, std::uint32_t replic
     return {};
 }
 
-TEST_CASE(
-    "door_roster: a place is member times replicas and the replica's number; names can be added at the end") {
-    door_roster at({"a", "b"}, 2);
+TEST_CASE("admission_roster: a place is member times replicas and the replica's number; names can be added "
+          "at the end") {
+    admission_roster at({"a", "b"}, 2);
     CHECK(decide(at, hello_of("a", 0, 1)).peer == 0);
     CHECK(decide(at, hello_of("a", 1, 1)).peer == 1);
     CHECK(decide(at, hello_of("b", 1, 1)).peer == 3);
@@ -52,8 +52,8 @@ TEST_CASE(
     CHECK(at.peers() == 6);
 }
 
-TEST_CASE("door_roster: the newer of two processes takes over, and the older one stays out") {
-    door_roster at({"a"}, 1);
+TEST_CASE("admission_roster: the newer of two processes takes over, and the older one stays out") {
+    admission_roster at({"a"}, 1);
     at.take(decide(at, hello_of("a", 0, 10)).peer, 10);
     CHECK(decide(at, hello_of("a", 0, 10)).reason == admission_refusal::none); // on a new connection
     CHECK_FALSE(decide(at, hello_of("a", 0, 10)).takes_over);
@@ -69,8 +69,8 @@ TEST_CASE("door_roster: the newer of two processes takes over, and the older one
           admission_refusal::none); // a time of day that was set back
 }
 
-TEST_CASE("door_roster: lanes that both have") {
-    door_roster const at({"a"}, 1);
+TEST_CASE("admission_roster: lanes that both have") {
+    admission_roster const at({"a"}, 1);
     ensembles::hello said = hello_of("a", 0, 1);
     auto const reason = [&](lane member, lane frontend, bool memory, bool same) {
         said.lanes = member;
@@ -86,7 +86,7 @@ TEST_CASE("door_roster: lanes that both have") {
     CHECK(reason(lane::tcp, lane::shared, true, true) == admission_refusal::lane);
 }
 
-TEST_CASE("door_roster: names are unique lines of up to 128 bytes") {
+TEST_CASE("admission_roster: names are unique lines of up to 128 bytes") {
     CHECK(error_of({"a", "b"}, 2).empty());
     CHECK(error_of({"a", "a"}, 1).find("'a' twice") != std::string::npos);
     CHECK(error_of({""}, 1).find("empty") != std::string::npos);
@@ -100,4 +100,4 @@ TEST_CASE("door_roster: names are unique lines of up to 128 bytes") {
     CHECK(error_of(many, 1).find("more than 1024") != std::string::npos);
 }
 
-} // namespace ensemble_door_roster_test
+} // namespace ensemble_admission_roster_test

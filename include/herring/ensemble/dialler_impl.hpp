@@ -1,7 +1,7 @@
-// herring: a member's control connections: what is due, how a frontend is dialled, how an attempt ends.
+// herring: a member's control connections: options, orders, times, attempts, and dispatch of messages.
 // SPDX-License-Identifier: Apache-2.0
-#ifndef HERRING_ENSEMBLE_DIALLER_CORE_IMPL_HPP
-#define HERRING_ENSEMBLE_DIALLER_CORE_IMPL_HPP
+#ifndef HERRING_ENSEMBLE_DIALLER_IMPL_HPP
+#define HERRING_ENSEMBLE_DIALLER_IMPL_HPP
 
 #include "herring/base/config.hpp"
 #include "herring/base/error.hpp"
@@ -9,10 +9,9 @@
 #include "herring/control/variables.hpp"
 #include "herring/control/wire/messages.hpp"
 #include "herring/crypto/secret.hpp"
-#include "herring/ensemble/admission_refusal.hpp"
-#include "herring/ensemble/dial_pause.hpp"
-#include "herring/ensemble/dialler_core.hpp"
-#include "herring/ensemble/door_roster.hpp"
+#include "herring/ensemble/admission.hpp"
+#include "herring/ensemble/admission_roster.hpp"
+#include "herring/ensemble/dialler.hpp"
 #include "herring/ensemble/messages.hpp"
 #include "herring/join/environment.hpp"
 #include "herring/machine/address.hpp"
@@ -40,13 +39,14 @@
 
 namespace HERRING_NAMESPACE::detail::ensembles {
 
-HERRING_SEPARABLE dialler_core::dialler_core(dialler_options const& options, shape const& own)
-    : options_(options), shape_(own) {
+HERRING_SEPARABLE dialler_core::dialler_core(dialler_options const& options, shape const& own,
+                                             dialler_calls const& sink)
+    : options_(options), shape_(own), sink_(sink) {
     check_options();
     variables const from = variables::of_process();
     secrets_ =
         read_secret(options.secret, options.secret_file, options.require_secret, "member_options", from);
-    options_.secret.reset(); // its text may go
+    options_.secret.reset(); // its text may be destroyed
     for (std::string const& each : options.frontends) {
         host_and_port const where = split_address(each, "one of frontends", 1, "member");
         dial_target& t = *targets_.emplace_back(std::make_unique<dial_target>());
@@ -76,7 +76,7 @@ HERRING_SEPARABLE bool dialler_core::leave(std::chrono::milliseconds most) noexc
     return all_left_;
 }
 
-HERRING_SEPARABLE void dialler_core::stop() noexcept {
+HERRING_SEPARABLE void dialler_core::request_stop() noexcept {
     {
         monitor::guard const held(lock_);
         stop_ = true;
@@ -85,12 +85,12 @@ HERRING_SEPARABLE void dialler_core::stop() noexcept {
     thread_.wake();
 }
 
-HERRING_SEPARABLE bool dialler_core::turn(std::vector<dialler_notice>& notices) {
-    notices_ = &notices;
+HERRING_SEPARABLE bool dialler_core::turn() {
+    told_ = false;
     if (!take_orders()) return false;
     time_point const now = detect_own_stall();
     int const timeout_ms = run_due(now);
-    if (!notices.empty()) return true;
+    if (told_) return true;
     stall_.expect(clock::now(), std::chrono::milliseconds(timeout_ms < 0 ? 0 : timeout_ms));
     if (timeout_ms < 0) stall_ = {};
     std::span<epoll_event const> const events = thread_.sleep(timeout_ms);
@@ -100,10 +100,12 @@ HERRING_SEPARABLE bool dialler_core::turn(std::vector<dialler_notice>& notices) 
 }
 
 HERRING_SEPARABLE void dialler_core::check_options() const {
-    auto const wrong = [](std::initializer_list<text_part> words) { door_roster::refuse_setting(words); };
+    auto const wrong = [](std::initializer_list<text_part> words) {
+        admission_roster::refuse_setting(words);
+    };
     using namespace std::chrono_literals;
-    door_roster::check_name("the ensemble", shape_.ensemble);
-    door_roster::check_name("this member", options_.name);
+    admission_roster::check_name("the ensemble", shape_.ensemble);
+    admission_roster::check_name("this member", options_.name);
     if (options_.frontends.empty()) wrong({"there is no frontend to dial; give at least one 'host:port'"});
     if (options_.frontends.size() > 1024) wrong({"there are more than 1024 frontends"});
     if (options_.credits < 1 || options_.credits > most_credits)
@@ -141,7 +143,7 @@ HERRING_SEPARABLE bool dialler_core::take_orders() {
     }
     if (!all) return true;
     monitor::guard const held(lock_);
-    all_left_ = notices_->empty(); // once the sink has heard of all
+    all_left_ = true;
     lock_.notify_all();
     return true;
 }
@@ -183,16 +185,16 @@ HERRING_SEPARABLE int dialler_core::run_due(time_point now) {
             std::min({next, t.until, t.local_until, t.at == stage::pausing ? t.retry_at : time_point::max()});
         if (t.has_control()) next = std::min(next, look_after(t, now));
     }
-    if (!notices_->empty()) return 0;
+    if (told_) return 0;
     if (next == time_point::max()) return -1;
     auto const ms = std::chrono::duration_cast<std::chrono::milliseconds>(next - clock::now()).count() + 1;
     return static_cast<int>(std::clamp<long long>(ms, 0, 60'000));
 }
 
 HERRING_SEPARABLE time_point dialler_core::look_after(dial_target& t, time_point now) {
-    admission const& facts = t.told.facts;
-    if (t.at == stage::up && now - t.heard >= facts.peer_timeout) { // before, `until` holds
-        on_readable(t); // a sign of life that has come and was not read yet
+    admission const& facts = t.admitted.facts;
+    if (t.at == stage::up && now - t.heard >= facts.peer_timeout) { // before `up` the bound is `until`
+        on_readable(t);                                             // a sign of life may have arrived unread
         if (t.at == stage::up && now - t.heard >= facts.peer_timeout)
             fail(t, text({"the frontend on ", t.name, " has given no sign of life for ",
                           duration_text(facts.peer_timeout)}));
@@ -257,7 +259,7 @@ HERRING_SEPARABLE int dialler_core::connect_error(int socket) noexcept {
     if (why == 0 && ::getpeername(socket, other.get(), &other.size) != 0) return errno;
     endpoint const own = local_end(socket);
     if (why == 0 && own.size == other.size && std::memcmp(&own.raw, &other.raw, own.size) == 0)
-        return ECONNREFUSED; // nobody listens, and the kernel gave this end the same port
+        return ECONNREFUSED; // no listener: the kernel connected the socket to itself
     return why;
 }
 
@@ -271,47 +273,44 @@ HERRING_SEPARABLE void dialler_core::close(dial_target& t) noexcept {
 }
 
 HERRING_SEPARABLE void dialler_core::fail(dial_target& t, std::string_view why) {
-    std::string const words(why); // may be of this target
+    std::string const words(why); // a copy, because `why` may lie in this target
     bool const was_up = t.at == stage::up;
     close(t);
     if (t.leaving) return left(t);
     if (was_up && clock::now() - t.up_since >= options_.last_pause) t.failures = 0;
-    bool const more = !was_up && t.next_address < t.addresses.size(); // of this name: at once
+    bool const more =
+        !was_up && t.next_address < t.addresses.size(); // the next address of the name is tried at once
     if (!more) {
         ++t.failures;
-        t.next_address = t.addresses.size(); // is looked up anew
+        t.next_address = t.addresses.size(); // the name is looked up anew
     }
     t.at = stage::pausing;
     t.retry_at = clock::now();
     if (!more)
         t.retry_at += pause_after(t.failures, options_.first_pause, options_.last_pause,
                                   text({options_.name, "/", options_.replica, "/", t.name}));
-    if (std::exchange(t.told_connected, false) || words != t.last_text) tell_disconnected(t, words);
+    if (std::exchange(t.is_connected, false) || words != t.last_text) tell_disconnected(t, words);
     t.last_text = words;
 }
 
 HERRING_SEPARABLE void dialler_core::tell_disconnected(dial_target& t, std::string const& words) {
-    dialler_notice& made = notices_->emplace_back();
-    made.kind = dialler_notice::what::disconnected;
-    made.frontend = t.index;
-    made.text = words;
+    told_ = true;
+    sink_.disconnected(sink_.sink, t.index, words);
 }
 
 HERRING_SEPARABLE void dialler_core::left(dial_target& t) {
     close(t);
     t.at = stage::over;
-    if (std::exchange(t.told_connected, false)) tell_disconnected(t, "this member left");
-    thread_.wake(); // whether all have
+    if (std::exchange(t.is_connected, false)) tell_disconnected(t, "this member left");
+    thread_.wake(); // looks again whether all have left
 }
 
 HERRING_SEPARABLE void dialler_core::refused_for_good(dial_target& t, failure const& why) {
     close(t);
     t.at = stage::over;
-    if (std::exchange(t.told_connected, false)) tell_disconnected(t, why.text);
-    dialler_notice& made = notices_->emplace_back();
-    made.kind = dialler_notice::what::refused;
-    made.frontend = t.index;
-    made.why = why;
+    if (std::exchange(t.is_connected, false)) tell_disconnected(t, why.text);
+    told_ = true;
+    sink_.refused(sink_.sink, t.index, why);
 }
 
 HERRING_SEPARABLE void dialler_core::on_epoll(std::uint64_t key, std::uint32_t what) {
@@ -323,9 +322,9 @@ HERRING_SEPARABLE void dialler_core::on_epoll(std::uint64_t key, std::uint32_t w
     if (of_lane) return on_lane(t);
     if (t.at == stage::dialling) {
         if (int const why = connect_error(t.link.socket()); why != 0) return unreachable(t, why);
-        t.at = stage::knocked;
+        t.at = stage::applied;
         thread_.rewatch(t.link.socket(), t.link_key, EPOLLIN);
-        t.link.send(message::knock, {});
+        t.link.send(message::apply, {});
         return watch_link(t);
     }
     if ((what & EPOLLOUT) != 0) {
@@ -350,7 +349,7 @@ HERRING_SEPARABLE void dialler_core::on_readable(dial_target& t) {
         if (got.found == what::closed) return fail(t, text({"the connection to ", t.name, " closed"}));
         if (got.found == what::wrong) return fail(t, text({t.name, " sent ", got.why}));
         if (got.found == what::other_version) {
-            if (got.kind == message::refuse && t.at == stage::knocked)
+            if (got.kind == message::refuse && t.at == stage::applied)
                 return refused(t,
                                {admission_refusal::other_version,
                                 text({"the frontend speaks version ", got.version,
@@ -366,7 +365,7 @@ HERRING_SEPARABLE void dialler_core::on_readable(dial_target& t) {
 
 HERRING_SEPARABLE void dialler_core::on_message(dial_target& t, incoming const& got) {
     if (got.kind == message::refuse) return on_refuse(t, got.body);
-    if (t.at == stage::knocked && got.kind == message::challenge) return on_challenge(t, got.body);
+    if (t.at == stage::applied && got.kind == message::challenge) return on_challenge(t, got.body);
     if (t.at == stage::greeted && got.kind == message::admit) return on_admit(t, got.body);
     if (t.has_control() && got.kind == message::heartbeat) return;
     if (t.has_control() && got.kind == message::goodbye) {
@@ -379,4 +378,4 @@ HERRING_SEPARABLE void dialler_core::on_message(dial_target& t, incoming const& 
 
 } // namespace HERRING_NAMESPACE::detail::ensembles
 
-#endif // HERRING_ENSEMBLE_DIALLER_CORE_IMPL_HPP
+#endif // HERRING_ENSEMBLE_DIALLER_IMPL_HPP

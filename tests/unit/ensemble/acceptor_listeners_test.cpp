@@ -1,6 +1,6 @@
-// herring: tests of ensemble/door_listeners.hpp: addresses, the socket of the machine, and a pause in which nobody is let in.
+// herring: tests of ensemble/acceptor_sockets.hpp: addresses, the socket of the machine, and a pause in which nobody is let in.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/ensemble/door_listeners.hpp"
+#include "herring/ensemble/acceptor_sockets.hpp"
 
 #include "doctest/doctest.h"
 #include "herring/control/rendezvous/event_thread.hpp"
@@ -13,28 +13,28 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
-namespace ensemble_door_listeners_test {
+namespace ensemble_acceptor_listeners_test {
 
 namespace detail = herring::detail;
-using detail::ensembles::door_listeners;
+using detail::ensembles::acceptor_listeners;
 
-struct door {
+struct opened {
     detail::rendezvous::event_thread thread{};
-    door_listeners at{thread};
-    door() { thread.open("test"); }
+    acceptor_listeners at{thread};
+    opened() { thread.open("test"); }
 };
 
 herring::errc refusal(std::string const& address) {
     try {
-        door().at.listen(address, false);
+        opened().at.listen(address, false);
     } catch (herring::error const& why) {
         return why.code();
     }
     return {};
 }
 
-TEST_CASE("door_listeners: an address with a free port, and what cannot be one") {
-    door d;
+TEST_CASE("acceptor_listeners: an address with a free port, and what cannot be one") {
+    opened d;
     d.at.listen("127.0.0.1:0", false);
     CHECK(d.at.address().rfind("127.0.0.1:", 0) == 0);
     CHECK(d.at.socket(0) >= 0);
@@ -44,28 +44,28 @@ TEST_CASE("door_listeners: an address with a free port, and what cannot be one")
     CHECK(refusal("192.0.2.1:0") == herring::errc::unreachable); // of no machine
 }
 
-TEST_CASE("door_listeners: an address without a port is an error of the frontend's option") {
+TEST_CASE("acceptor_listeners: an address without a port is an error of the frontend's option") {
     std::string said;
     try {
-        door().at.listen("127.0.0.1", false);
+        opened().at.listen("127.0.0.1", false);
     } catch (herring::error const& why) {
         said = why.what();
     }
     CHECK(said.find("frontend: bad argument: listen is '127.0.0.1', which has no port") != said.npos);
 }
 
-TEST_CASE("door_listeners: a unix socket has a key and a name of its own") {
-    door d;
+TEST_CASE("acceptor_listeners: a unix socket has a key and a name of its own") {
+    opened d;
     d.at.listen("127.0.0.1:0", false);
     d.at.listen_here();
     CHECK(!d.at.local_name().empty());
-    CHECK(d.at.is_local(door_listeners::keys - 1));
-    CHECK(d.at.socket(door_listeners::keys - 1) >= 0);
+    CHECK(d.at.is_local(acceptor_listeners::keys - 1));
+    CHECK(d.at.socket(acceptor_listeners::keys - 1) >= 0);
     CHECK(!d.at.is_local(0));
 }
 
-TEST_CASE("door_listeners: who knocks in a pause is heard after it") {
-    door d;
+TEST_CASE("acceptor_listeners: who knocks in a pause is heard after it") {
+    opened d;
     d.at.listen("127.0.0.1:0", false);
     d.at.pause();
     detail::descriptor const knocks(::socket(AF_INET, SOCK_STREAM, 0));
@@ -83,4 +83,4 @@ TEST_CASE("door_listeners: who knocks in a pause is heard after it") {
     CHECK(events[0].data.u64 == 0);
 }
 
-} // namespace ensemble_door_listeners_test
+} // namespace ensemble_acceptor_listeners_test
