@@ -135,24 +135,18 @@ class acceptor_core {
     /// Returns now. If the thread slept or worked much longer than intended, no peer is blamed for the
     /// silence meanwhile.
     HERRING_SEPARABLE time_point detect_own_stall() noexcept;
-
     /// Returns the milliseconds that the thread may sleep; −1: for ever.
     HERRING_SEPARABLE int run_due(time_point now);
-
     /// Sends heartbeats and looks for those of the peer. Returns when to do so again.
     HERRING_SEPARABLE time_point look_after(peer_connection& p, time_point now);
-
     HERRING_SEPARABLE void on_expired(peer_connection& p);
 
     // ---- connections --------------------------------------------------------------------------------------
 
     HERRING_SEPARABLE void on_epoll(std::uint64_t key, std::uint32_t what);
-
     HERRING_SEPARABLE void accept(int listener, bool local);
-
     /// Makes room among those that have proved nothing.
     HERRING_SEPARABLE bool make_room();
-
     HERRING_SEPARABLE void unidentified(peer_connection& p);
     template <class Change> HERRING_SETUP void count(Change&& change) noexcept {
         monitor::guard const held(lock_);
@@ -162,19 +156,13 @@ class acceptor_core {
     // ---- messages -----------------------------------------------------------------------------------------
 
     HERRING_SEPARABLE void on_readable(peer_connection& p);
-
     HERRING_SEPARABLE void on_closed(peer_connection& p);
     HERRING_SEPARABLE void on_wrong(peer_connection& p, std::string_view what);
-
     HERRING_SEPARABLE void on_message(peer_connection& p, incoming& got);
-
     HERRING_SEPARABLE void challenge(peer_connection& p);
-
     HERRING_SEPARABLE void on_hello(peer_connection& p, std::span<std::byte const> body);
-
     HERRING_SEPARABLE void admit_it(peer_connection& p, std::optional<admission_handshake> const& proven,
                                     bool by_memory);
-
     /// `proven`: the member has proved itself, and gets a proof that the refusal is the frontend's; else
     /// nullptr.
     HERRING_SEPARABLE void refuse(peer_connection& p, ensembles::refuse const& why,
@@ -185,23 +173,19 @@ class acceptor_core {
     HERRING_SEPARABLE void tell_refused(admission_refusal reason, std::string_view words);
     /// Sends the last message; the connection stays open until the other end has read it.
     HERRING_SEPARABLE void end(peer_connection& p, message last, std::span<std::byte const> body);
-
     HERRING_SEPARABLE void replace(peer_connection& older, std::uint64_t newer);
     HERRING_SEPARABLE void let_go(peer_connection& p, std::string_view told, std::string_view why);
     HERRING_SEPARABLE void lost(peer_connection& p, std::string_view why);
     /// Frees the peer's place. True if it was up, so that the sink has to be told of the loss.
     HERRING_SEPARABLE bool leave_seat(peer_connection& p) noexcept;
     HERRING_SEPARABLE void tell_lost(peer_connection const& p, std::string_view why);
-
     HERRING_SEPARABLE void on_leave(peer_connection& p);
 
     // ---- lanes --------------------------------------------------------------------------------------------
 
     /// Returns the admission of this ticket that waits for its lane; nullptr: there is none.
     HERRING_SEPARABLE peer_connection* admission_of(std::uint64_t ticket) noexcept;
-
     HERRING_SEPARABLE void on_lane_hello(peer_connection& p, std::span<std::byte const> body);
-
     HERRING_SEPARABLE void on_lane_proof(peer_connection& p, incoming& got);
 
     acceptor_options options_;

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <string>
 #include <string_view>
 
@@ -37,37 +38,12 @@ inline constexpr int admission_refusals = 14;
 /// "none", "version", "secret", "ensemble", "type", "policies", "elements", "row bytes", "request bytes",
 /// "model version", "member", "replica", "lane", "replaced".
 constexpr char const* to_string(admission_refusal r) noexcept {
-    switch (r) {
-    case admission_refusal::none:
-        return "none";
-    case admission_refusal::other_version:
-        return "version";
-    case admission_refusal::secret:
-        return "secret";
-    case admission_refusal::ensemble:
-        return "ensemble";
-    case admission_refusal::type:
-        return "type";
-    case admission_refusal::policies:
-        return "policies";
-    case admission_refusal::elements:
-        return "elements";
-    case admission_refusal::row_bytes:
-        return "row bytes";
-    case admission_refusal::request_bytes:
-        return "request bytes";
-    case admission_refusal::model_version:
-        return "model version";
-    case admission_refusal::member:
-        return "member";
-    case admission_refusal::replica:
-        return "replica";
-    case admission_refusal::lane:
-        return "lane";
-    case admission_refusal::replaced:
-        return "replaced";
-    }
-    return "unknown";
+    constexpr char const* names[] = {"none",     "version",  "secret",    "ensemble",      "type",
+                                     "policies", "elements", "row bytes", "request bytes", "model version",
+                                     "member",   "replica",  "lane",      "replaced"};
+    static_assert(std::size(names) == admission_refusals);
+    auto const i = static_cast<std::size_t>(r);
+    return i < std::size(names) ? names[i] : "unknown";
 }
 
 } // namespace HERRING_NAMESPACE

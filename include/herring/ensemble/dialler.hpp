@@ -184,12 +184,9 @@ class dialler_core {
     // ---- orders and times ---------------------------------------------------------------------------------
 
     HERRING_SEPARABLE bool take_orders();
-
     HERRING_SEPARABLE time_point detect_own_stall() noexcept;
-
     /// Returns the milliseconds that the thread may sleep; −1: for ever.
     HERRING_SEPARABLE int run_due(time_point now);
-
     /// Sends heartbeats and looks for those of the frontend. Returns when to do so again.
     HERRING_SEPARABLE time_point look_after(dial_target& t, time_point now);
 
@@ -202,10 +199,8 @@ class dialler_core {
     HERRING_SEPARABLE void dial(dial_target& t);
     HERRING_SEPARABLE void unreachable(dial_target& t, int why);
     std::uint64_t next_key(dial_target const& t) noexcept { return ++serial_ << index_bits | t.index; }
-
     /// Returns 0 if the connection is established, else an errno.
     HERRING_SEPARABLE static int connect_error(int socket) noexcept;
-
     HERRING_SEPARABLE void close(dial_target& t) noexcept;
     /// Ends the attempt or the connection, and arranges for the next one.
     HERRING_SEPARABLE void fail(dial_target& t, std::string_view why);
@@ -217,16 +212,11 @@ class dialler_core {
 
     HERRING_SEPARABLE void on_epoll(std::uint64_t key, std::uint32_t what);
     HERRING_SEPARABLE void watch_link(dial_target& t) noexcept;
-
     HERRING_SEPARABLE void on_readable(dial_target& t);
-
     HERRING_SEPARABLE void on_message(dial_target& t, incoming const& got);
-
     /// Proves that this member has the secret, if the frontend says that it has one.
     HERRING_SEPARABLE void on_challenge(dial_target& t, std::span<std::byte const> body);
-
     HERRING_SEPARABLE void on_admit(dial_target& t, std::span<std::byte const> body);
-
     HERRING_SEPARABLE void on_refuse(dial_target& t, std::span<std::byte const> body);
     HERRING_SEPARABLE void refused(dial_target& t, ensembles::refuse const& said, bool verified);
 
@@ -237,7 +227,6 @@ class dialler_core {
     HERRING_SEPARABLE void watch_lane(dial_target& t, std::uint32_t what) noexcept;
     HERRING_SEPARABLE void greet_lane(dial_target& t, herring::lane kind);
     HERRING_SEPARABLE void lane_failed(dial_target& t, std::string_view why);
-
     HERRING_SEPARABLE void on_lane(dial_target& t);
 
     dialler_options options_;

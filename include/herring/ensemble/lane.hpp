@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -27,15 +28,9 @@ enum class lane : std::uint8_t {
 
 /// "any", "tcp", "shared".
 constexpr char const* to_string(lane l) noexcept {
-    switch (l) {
-    case lane::any:
-        return "any";
-    case lane::tcp:
-        return "tcp";
-    case lane::shared:
-        return "shared";
-    }
-    return "unknown";
+    constexpr char const* names[] = {"any", "tcp", "shared"};
+    auto const i = static_cast<std::size_t>(l);
+    return i < std::size(names) ? names[i] : "unknown";
 }
 
 namespace detail::ensembles {

@@ -16,6 +16,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -39,15 +40,9 @@ struct frontend_status {
 
 /// "connecting", "connected", "refused".
 constexpr char const* to_string(frontend_status::state s) noexcept {
-    switch (s) {
-    case frontend_status::state::connecting:
-        return "connecting";
-    case frontend_status::state::connected:
-        return "connected";
-    case frontend_status::state::refused:
-        return "refused";
-    }
-    return "unknown";
+    constexpr char const* names[] = {"connecting", "connected", "refused"};
+    auto const i = static_cast<std::size_t>(s);
+    return i < std::size(names) ? names[i] : "unknown";
 }
 
 /// End of a job's answer.
@@ -62,19 +57,10 @@ inline constexpr int job_ends = 5;
 
 /// "sent", "declined", "late", "bad row", "disconnected".
 constexpr char const* to_string(job_end e) noexcept {
-    switch (e) {
-    case job_end::sent:
-        return "sent";
-    case job_end::declined:
-        return "declined";
-    case job_end::late:
-        return "late";
-    case job_end::bad_row:
-        return "bad row";
-    case job_end::disconnected:
-        return "disconnected";
-    }
-    return "unknown";
+    constexpr char const* names[] = {"sent", "declined", "late", "bad row", "disconnected"};
+    static_assert(std::size(names) == job_ends);
+    auto const i = static_cast<std::size_t>(e);
+    return i < std::size(names) ? names[i] : "unknown";
 }
 
 /// Counters of a member since its construction.
