@@ -189,8 +189,8 @@ struct roster_peer {
 
     enum class state : std::uint8_t { absent, admitted, draining };
     state is = state::absent;
-    /// True if the lane has no room for a request, though a credit is left; until the peer answers, or one of its
-    /// rows is given back.
+    /// True if the lane has no room for a request, though a credit is left; until the peer answers, or one of
+    /// its rows is given back.
     bool full = false;
     std::uint64_t incarnation = 0;
     credits owed;
