@@ -1,4 +1,4 @@
-// herring: numbers of an ensemble's connections, requests and rows, and the constants of both ends.
+// herring: numbers of connections, requests and rows, and the constants that both ends share.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_ENSEMBLE_IDS_HPP
 #define HERRING_ENSEMBLE_IDS_HPP
@@ -14,13 +14,13 @@ using peer_index =
 using slot_index = std::uint32_t;  ///< of a request in flight at the frontend
 using place_index = std::uint32_t; ///< of a row in a peer's ring of rows
 
-/// Early rows that are kept of each replica. Both ends know the number: lanes have so many more places, where
-/// they wait.
+/// Rows of each replica that may wait because they came early. Both ends know it: lanes have so many more
+/// places.
 inline constexpr std::uint32_t early_places = 4;
 
-/// The argument `oversubscribed` of waiting policies. A process of an ensemble does not know how many others
-/// use its machine, so it assumes that the peer it waits for needs this very core. A yield costs less than a
-/// microsecond on a free core; a pause on a core that is not free costs the peer its turn, 20 µs with
+/// `oversubscribed` of a waiting policy. No process of an ensemble knows how many others its machine has. So
+/// each assumes that the process it waits for needs this very core: a yield costs less than a microsecond
+/// where the core is free, and a pause where it is not costs the other process its turn, 20 µs of it with
 /// `adaptive`.
 inline constexpr bool cores_are_shared = true;
 

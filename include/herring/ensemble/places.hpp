@@ -45,12 +45,12 @@ class place_memory {
     private_memory memory_;
 };
 
-/// The free ones of the places `first`, `first` + 1, ... The place that was given back last is taken first:
-/// its bytes are in the cache.
+/// The free ones of places `first`, `first` + 1, ... The place given back last is taken first: its bytes are
+/// in the cache.
 class free_places {
   public:
     free_places(place_index first, std::size_t count) : first_(first), list_(count), busy_(count) {
-        while (free_ < count) { // so that the first ones are taken first
+        while (free_ < count) { // in descending order, so that the first are taken first
             list_[free_] = first + static_cast<place_index>(count - 1 - free_);
             ++free_;
         }
@@ -58,7 +58,7 @@ class free_places {
 
     std::size_t count() const noexcept { return free_; }
 
-    /// Takes a place. False: none is free.
+    /// Takes a place. False if none is free.
     bool take(place_index& place) noexcept {
         if (free_ == 0) return false;
         place = list_[--free_];
@@ -70,7 +70,7 @@ class free_places {
         return place - first_ < busy_.size() && busy_[place - first_];
     }
 
-    /// Gives a place back. False: it is not taken; nothing changes.
+    /// Frees a place. False, without effect, if it is not taken.
     bool give(place_index place) noexcept {
         if (!is_taken(place)) return false;
         busy_[place - first_] = false;
