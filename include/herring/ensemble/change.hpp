@@ -12,6 +12,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <string_view>
 #include <utility>
 
@@ -31,25 +32,12 @@ enum class change_kind : std::uint8_t {
 };
 inline constexpr int change_kinds = 7;
 
-/// Returns "joined", "returned", "slow", "recovered", "leaving", "lost", "refused".
+/// Returns the name of an enumerator.
 constexpr char const* to_string(change_kind kind) noexcept {
-    switch (kind) {
-    case change_kind::joined:
-        return "joined";
-    case change_kind::returned:
-        return "returned";
-    case change_kind::slow:
-        return "slow";
-    case change_kind::recovered:
-        return "recovered";
-    case change_kind::leaving:
-        return "leaving";
-    case change_kind::lost:
-        return "lost";
-    case change_kind::refused:
-        return "refused";
-    }
-    return "unknown";
+    constexpr char const* names[] = {"joined", "returned", "slow", "recovered", "leaving", "lost", "refused"};
+    static_assert(std::size(names) == change_kinds);
+    auto const i = static_cast<std::size_t>(kind);
+    return i < std::size(names) ? names[i] : "unknown";
 }
 
 /// A change of a member, the argument of `frontend_options::on_change`.

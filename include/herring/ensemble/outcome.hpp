@@ -5,7 +5,9 @@
 
 #include "herring/base/config.hpp"
 
+#include <cstddef>
 #include <cstdint>
+#include <iterator>
 
 namespace HERRING_NAMESPACE {
 
@@ -20,23 +22,12 @@ enum class outcome : std::uint8_t {
 };
 inline constexpr int outcomes = 6;
 
-/// Returns "full", "partial", "failed", "busy", "cancelled", "closed".
+/// Returns the name of an enumerator.
 constexpr char const* to_string(outcome o) noexcept {
-    switch (o) {
-    case outcome::full:
-        return "full";
-    case outcome::partial:
-        return "partial";
-    case outcome::failed:
-        return "failed";
-    case outcome::busy:
-        return "busy";
-    case outcome::cancelled:
-        return "cancelled";
-    case outcome::closed:
-        return "closed";
-    }
-    return "unknown";
+    constexpr char const* names[] = {"full", "partial", "failed", "busy", "cancelled", "closed"};
+    static_assert(std::size(names) == outcomes);
+    auto const i = static_cast<std::size_t>(o);
+    return i < std::size(names) ? names[i] : "unknown";
 }
 
 /// The reason why a member is not in an answer.
@@ -54,32 +45,13 @@ enum class miss : std::uint8_t {
 };
 inline constexpr int misses = 10;
 
-/// Returns "none", "not asked", "absent", "no credit", "probation", "late", "declined", "refused row",
-/// "lost", "expired".
+/// Returns the name of an enumerator.
 constexpr char const* to_string(miss m) noexcept {
-    switch (m) {
-    case miss::none:
-        return "none";
-    case miss::not_asked:
-        return "not asked";
-    case miss::absent:
-        return "absent";
-    case miss::no_credit:
-        return "no credit";
-    case miss::probation:
-        return "probation";
-    case miss::late:
-        return "late";
-    case miss::declined:
-        return "declined";
-    case miss::refused_row:
-        return "refused row";
-    case miss::lost:
-        return "lost";
-    case miss::expired:
-        return "expired";
-    }
-    return "unknown";
+    constexpr char const* names[] = {"none", "not asked", "absent",      "no credit", "probation",
+                                     "late", "declined",  "refused row", "lost",      "expired"};
+    static_assert(std::size(names) == misses);
+    auto const i = static_cast<std::size_t>(m);
+    return i < std::size(names) ? names[i] : "unknown";
 }
 
 /// The reason why a member declines a request.
@@ -93,23 +65,13 @@ enum class decline : std::uint8_t {
 };
 inline constexpr int declines = 6;
 
-/// Returns "unspecified", "overloaded", "expired", "bad input", "stopping", "bad row".
+/// Returns the name of an enumerator.
 constexpr char const* to_string(decline d) noexcept {
-    switch (d) {
-    case decline::unspecified:
-        return "unspecified";
-    case decline::overloaded:
-        return "overloaded";
-    case decline::expired:
-        return "expired";
-    case decline::bad_input:
-        return "bad input";
-    case decline::stopping:
-        return "stopping";
-    case decline::bad_row:
-        return "bad row";
-    }
-    return "unknown";
+    constexpr char const* names[] = {"unspecified", "overloaded", "expired",
+                                     "bad input",   "stopping",   "bad row"};
+    static_assert(std::size(names) == declines);
+    auto const i = static_cast<std::size_t>(d);
+    return i < std::size(names) ? names[i] : "unknown";
 }
 
 namespace detail::ensembles {
@@ -125,23 +87,13 @@ enum class row_check : std::uint8_t {
 };
 inline constexpr int row_checks = 6;
 
-/// Returns "good", "wrong size", "not a number", "infinite", "no mass", "malformed".
+/// Returns the name of an enumerator.
 constexpr char const* to_string(row_check c) noexcept {
-    switch (c) {
-    case row_check::good:
-        return "good";
-    case row_check::wrong_size:
-        return "wrong size";
-    case row_check::not_a_number:
-        return "not a number";
-    case row_check::infinite:
-        return "infinite";
-    case row_check::no_mass:
-        return "no mass";
-    case row_check::malformed:
-        return "malformed";
-    }
-    return "unknown";
+    constexpr char const* names[] = {"good",     "wrong size", "not a number",
+                                     "infinite", "no mass",    "malformed"};
+    static_assert(std::size(names) == row_checks);
+    auto const i = static_cast<std::size_t>(c);
+    return i < std::size(names) ? names[i] : "unknown";
 }
 
 } // namespace detail::ensembles
