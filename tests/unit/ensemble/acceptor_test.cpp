@@ -407,8 +407,7 @@ TEST_CASE("acceptor: a flood of strangers costs 64 places, and a member comes in
     CHECK(f.comes_true([](auto const& c) { return c.unidentified >= 236; }));
 }
 
-TEST_CASE(
-    "acceptor: a member of this machine gets memory over a unix socket; every packet has one descriptor") {
+TEST_CASE("acceptor: a local member gets memory over a unix socket; every packet has one descriptor") {
     frontend f(acceptor_options(), true);
     member_peer peer(f.address(), 3);
     peer.join();
