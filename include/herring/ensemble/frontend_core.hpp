@@ -38,40 +38,18 @@ namespace HERRING_NAMESPACE::detail::ensembles {
 ///
 /// `Format`:   rows (`row_format`).
 /// `Waiting`:  a model of the axis `waiting`.
-/// `Acceptor`: the acceptor, which calls an `acceptor_sink`.
+/// `Acceptor`: the acceptor, whose `acceptor_sink` is the `frontend_members`.
 /// `Lanes`:    the kinds of lanes and how they are opened; tests have their own.
 ///
 /// Threads:   any. One lock for rules and lanes, held for microseconds; the thread that takes an answer folds
 ///            its rows without it.
 /// Cost:      no allocation for a request. A request: one copy of its bytes, one message a member; two system
 ///            calls where the caller sleeps.
-template <class Format, class Waiting, template <class> class Acceptor, class Lanes> class frontend_core {
+template <class Format, class Waiting, class Acceptor, class Lanes> class frontend_core {
   public:
     using format = Format;
 
-    /// Passes the calls of the acceptor's thread on to `frontend_members`. A type of its own, because
-    /// `Acceptor<Sink>` needs a complete sink, and the members know the engine, which knows the acceptor.
-    struct sink {
-        frontend_core* core;
-
-        void admitted(peer_index peer, std::uint64_t incarnation, std::uint32_t credits,
-                      lane_ends&& ends) noexcept {
-            core->members_.admitted(peer, incarnation, credits, std::move(ends));
-        }
-        void draining(peer_index peer, std::uint64_t incarnation) noexcept {
-            core->members_.draining(peer, incarnation);
-        }
-        void lost(peer_index peer, std::uint64_t incarnation, std::string_view why) noexcept {
-            core->members_.lost(peer, incarnation, why);
-        }
-        void refused(admission_refusal reason, std::string_view why) noexcept {
-            core->members_.refused(reason, why);
-        }
-        void nudged() noexcept { core->members_.nudged(); }
-        int local_memory() const noexcept { return core->engine_.requests.descriptor(); }
-    };
-
-    using engine = frontend_engine<Format, Lanes, Acceptor<sink>>;
+    using engine = frontend_engine<Format, Lanes, Acceptor>;
     using link_type = typename engine::link_type;
     using accepted = typename engine::accepted;
 
@@ -100,7 +78,7 @@ template <class Format, class Waiting, template <class> class Acceptor, class La
         d.heartbeat = options_.heartbeat;
         d.peer_timeout = options_.peer_timeout;
         guard const held(engine_.lock); // the acceptor's thread reads `engine_.control` under the lock
-        acceptor_ = std::make_unique<Acceptor<sink>>(d, s.agreed, options_.members, sink_);
+        acceptor_ = std::make_unique<Acceptor>(d, s.agreed, options_.members, members_);
         engine_.control = acceptor_.get();
         if (options_.secret) detail::erase(*options_.secret);
     }
@@ -130,7 +108,7 @@ template <class Format, class Waiting, template <class> class Acceptor, class La
     HERRING_SETUP bool shut() noexcept {
         close();
         {
-            std::unique_ptr<Acceptor<sink>> gone;
+            std::unique_ptr<Acceptor> gone;
             {
                 guard const held(engine_.lock);
                 gone.swap(acceptor_);
@@ -387,8 +365,7 @@ template <class Format, class Waiting, template <class> class Acceptor, class La
     frontend_driver<Waiting, engine> driver_;
     frontend_members<Lanes, engine> members_;
     bool shut_ = false;
-    sink sink_{this};
-    std::unique_ptr<Acceptor<sink>> acceptor_;
+    std::unique_ptr<Acceptor> acceptor_;
 };
 
 } // namespace HERRING_NAMESPACE::detail::ensembles

@@ -25,7 +25,7 @@
 
 namespace HERRING_NAMESPACE::detail::ensembles {
 
-/// The members of a frontend.
+/// The members of a frontend; the sink of its acceptor.
 ///
 /// Threads:  `admitted`, `draining`, `lost`, `nudged` and `refused`: the acceptor's thread; `add`: any. These
 ///           take the engine's lock; all others require it.
@@ -150,6 +150,7 @@ template <class Lanes, class Engine> class frontend_members {
         }
         tell(change_kind::lost, peer, why);
     }
+    int local_memory() const noexcept { return engine_.requests.descriptor(); }
     HERRING_SETUP void nudged() noexcept {
         if (!engine_.has_verdict.exchange(false, std::memory_order_acq_rel)) return;
         member_set slow, recovered;

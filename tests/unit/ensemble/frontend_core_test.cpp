@@ -73,7 +73,8 @@ struct sums {
 };
 
 /// Stands for the control plane: the test admits and loses members itself.
-template <class Sink> struct test_door {
+struct test_door {
+    template <class Sink>
     test_door(ensembles::acceptor_options const& o, ensembles::shape const&, std::vector<std::string> of,
               Sink&)
         : options(o), members(std::move(of)) {}

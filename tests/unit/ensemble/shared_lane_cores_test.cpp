@@ -73,7 +73,8 @@ struct sums {
 int memory_of_frontend = -1; // of the one made last
 
 /// Stands for the control plane: the test connects the members itself.
-template <class Sink> struct no_door {
+struct no_door {
+    template <class Sink>
     no_door(ensembles::acceptor_options const&, ensembles::shape const&, std::vector<std::string>,
             Sink& sink) {
         memory_of_frontend = sink.local_memory();
