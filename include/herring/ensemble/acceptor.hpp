@@ -222,8 +222,8 @@ class acceptor_core {
     bool told_ = false; // the sink was called in this turn, which then does not sleep
 };
 
-/// An acceptor with its thread: listens for members, admits them, and tells its sink which come, leave and are
-/// lost.
+/// An acceptor with its thread: listens for members, admits them, and tells its sink which come, leave and
+/// are lost.
 ///
 /// Threads:  one of its own, which calls the sink; `turn`, `share` and `stop` are not for its users.
 /// Lifetime: `sink` outlives it. The destructor tells the members, and calls the sink no more; not from the
