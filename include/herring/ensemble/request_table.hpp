@@ -126,7 +126,7 @@ class request_table {
         p.owed.clear();
         if (pool_.expected() > 0 && !roster_.reachable(m))
             for (slot_index s = 0; s < pool_.size(); ++s)
-                if (pool_[s].expected && pool_.is_open(s)) lost_.push_back(s);
+                if (pool_[s].expected && pool_[s].is == request_slot::state::open) lost_.push_back(s);
         if (will_not_be_asked(m)) push_waiting_for(m);
         sort_lost();
         for (slot_index const s : lost_) {
@@ -136,8 +136,8 @@ class request_table {
                 continue;
             }
             if (!pool_[s].expected) asked.forget(at);
-            if (pool_.is_open(s) && asked.is == asked_member::state::open && !asked.owed() &&
-                !(pool_[s].waits_for(asked) && hedges_.add(s, m, now)))
+            if (pool_[s].is == request_slot::state::open && asked.is == asked_member::state::open &&
+                !asked.owed() && !(pool_[s].waits_for(asked) && hedges_.add(s, m, now)))
                 decisions_.gone(s, asked, miss::lost, now);
         }
     }
@@ -274,7 +274,7 @@ class request_table {
 
     /// Ends an undecided request as cancelled. False: the slot has no undecided request with this id.
     bool cancel(slot_index at, std::uint64_t id) noexcept {
-        if (at >= pool_.size() || !pool_.is_open(at) || pool_[at].id != id) return false;
+        if (at >= pool_.size() || !is_open(at) || pool_[at].id != id) return false;
         decisions_.decide(at, outcome::cancelled, now_, ending::other);
         return true;
     }
@@ -287,7 +287,7 @@ class request_table {
     }
     /// Frees a decided slot: calls `give(peer_index, place_index)` for each row that counted.
     template <class Give> void release(slot_index at, Give&& give) noexcept {
-        if (pool_.is_open(at)) decisions_.decide(at, outcome::cancelled, now_, ending::other);
+        if (is_open(at)) decisions_.decide(at, outcome::cancelled, now_, ending::other);
         decisions_.unlink(at);
         for (contribution const& row : contributions(at)) {
             give(row.peer, row.place);
@@ -339,6 +339,7 @@ class request_table {
     using ending = request_decisions::ending;
 
     due_queue const& due() const noexcept { return decisions_.due(); }
+    bool is_open(slot_index at) const noexcept { return pool_[at].is == request_slot::state::open; }
 
     // True if requests wait for a credit of the member, and no replica is left to ask.
     bool will_not_be_asked(std::size_t m) const noexcept {
@@ -396,7 +397,7 @@ class request_table {
         }
         m.latencies.add(now - a.ask.asked);
         if (hedges_.may()) m.delay.sampled(m.latencies, options_.hedging);
-        if (a.asked != nullptr && a.asked->is == asked_member::state::open && pool_.is_open(a.slot)) {
+        if (a.asked != nullptr && a.asked->is == asked_member::state::open && is_open(a.slot)) {
             decisions_.count(a.slot, *a.asked,
                              {.member = static_cast<std::uint32_t>(roster_.member_of(at)),
                               .peer = at,
