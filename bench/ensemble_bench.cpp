@@ -17,9 +17,9 @@
 #include "ensemble_harness.hpp"
 
 #include <herring/ensemble.hpp>
-#include <herring/quorum/at_least.hpp>
+#include <herring/ensemble/quorum.hpp>
 #include <herring/waiting/waiting.hpp>
-#include <herring/wire/top_k.hpp>
+#include <herring/wire/codecs.hpp>
 
 #include <chrono>
 #include <string>

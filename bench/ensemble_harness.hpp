@@ -3,11 +3,10 @@
 #ifndef HERRING_BENCH_ENSEMBLE_HARNESS_HPP
 #define HERRING_BENCH_ENSEMBLE_HARNESS_HPP
 
-#include <herring/combine/mean.hpp>
+#include <herring/ensemble/combine.hpp>
+#include <herring/ensemble/outputs.hpp>
 #include <herring/ensemble/row_format.hpp>
-#include <herring/outputs/outputs.hpp>
-#include <herring/wire/as_is.hpp>
-#include <herring/wire/bf16.hpp>
+#include <herring/wire/codecs.hpp>
 
 #include <algorithm>
 #include <atomic>

@@ -14,10 +14,10 @@
 
 #include "doctest/doctest.h"
 
-#include "herring/combine/mean.hpp"
+#include "herring/ensemble/combine.hpp"
+#include "herring/ensemble/outputs.hpp"
 #include "herring/ensemble/row_format.hpp"
-#include "herring/outputs/of.hpp"
-#include "herring/wire/as_is.hpp"
+#include "herring/wire/codecs.hpp"
 
 namespace ensemble_rows {
 

@@ -10,10 +10,10 @@
 #include "../05_training/model.hpp"
 #include "report.hpp"
 
-#include <herring/combine/mean.hpp>
 #include <herring/ensemble.hpp>
-#include <herring/outputs/outputs.hpp>
-#include <herring/quorum/at_least.hpp>
+#include <herring/ensemble/combine.hpp>
+#include <herring/ensemble/outputs.hpp>
+#include <herring/ensemble/quorum.hpp>
 
 #include <array>
 #include <chrono>

@@ -7,7 +7,6 @@
 #include "herring/base/error.hpp"
 #include "herring/ensemble.hpp"
 #include "herring/ensemble/asio_operations.hpp"
-#include "herring/ensemble/asio_readiness.hpp"
 
 #include <chrono>
 #include <cstddef>

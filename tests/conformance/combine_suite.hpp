@@ -5,9 +5,9 @@
 
 #include "conformance/suite.hpp"
 
+#include "herring/ensemble/outputs.hpp"
 #include "herring/ensemble/row_format.hpp"
-#include "herring/outputs/of.hpp"
-#include "herring/wire/as_is.hpp"
+#include "herring/wire/codecs.hpp"
 
 #include <cmath>
 #include <limits>

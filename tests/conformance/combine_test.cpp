@@ -4,9 +4,7 @@
 
 #include "doctest/doctest.h"
 
-#include "herring/combine/mean.hpp"
-#include "herring/combine/median.hpp"
-#include "herring/combine/trimmed_mean.hpp"
+#include "herring/ensemble/combine.hpp"
 
 using namespace herring::conformance;
 namespace combine = herring::combine;

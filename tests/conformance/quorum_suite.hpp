@@ -7,7 +7,7 @@
 #include "unit/ensemble/table_scripts.hpp"
 
 #include "herring/ensemble/member_set.hpp"
-#include "herring/quorum/quorum.hpp"
+#include "herring/ensemble/quorum.hpp"
 
 namespace herring::conformance {
 

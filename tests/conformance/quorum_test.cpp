@@ -2,8 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "conformance/quorum_suite.hpp"
 
-#include "herring/quorum/at_least.hpp"
-#include "herring/quorum/by_deadline.hpp"
+#include "herring/ensemble/quorum.hpp"
 
 #include "doctest/doctest.h"
 

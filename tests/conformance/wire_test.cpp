@@ -4,9 +4,7 @@
 
 #include "doctest/doctest.h"
 
-#include "herring/wire/as_is.hpp"
-#include "herring/wire/bf16.hpp"
-#include "herring/wire/fp16.hpp"
+#include "herring/wire/codecs.hpp"
 
 using namespace herring::conformance;
 namespace wire = herring::wire;

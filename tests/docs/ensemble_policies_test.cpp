@@ -19,9 +19,9 @@
 #include <thread>
 #include <vector>
 
-#include "herring/combine/combine.hpp"
 #include "herring/ensemble.hpp"
-#include "herring/quorum/quorum.hpp"
+#include "herring/ensemble/combine.hpp"
+#include "herring/ensemble/quorum.hpp"
 #include "herring/wire/wire.hpp"
 
 namespace {

@@ -5,9 +5,9 @@
 #include "doctest/doctest.h"
 
 // [snippet frontend]
-#include <herring/combine/mean.hpp>
 #include <herring/ensemble.hpp>
-#include <herring/quorum/at_least.hpp>
+#include <herring/ensemble/combine.hpp>
+#include <herring/ensemble/quorum.hpp>
 
 #include <chrono>
 #include <cstdio>

@@ -3,16 +3,10 @@
 #ifndef HERRING_TESTS_FUZZ_ROW_FORMATS_HPP
 #define HERRING_TESTS_FUZZ_ROW_FORMATS_HPP
 
-#include "herring/combine/mean.hpp"
-#include "herring/combine/median.hpp"
-#include "herring/combine/vote.hpp"
+#include "herring/ensemble/combine.hpp"
+#include "herring/ensemble/outputs.hpp"
 #include "herring/ensemble/row_format.hpp"
-#include "herring/outputs/of.hpp"
-#include "herring/wire/as_is.hpp"
-#include "herring/wire/bf16.hpp"
-#include "herring/wire/decision.hpp"
-#include "herring/wire/fp16.hpp"
-#include "herring/wire/top_k.hpp"
+#include "herring/wire/codecs.hpp"
 
 #include <tuple>
 

@@ -1,6 +1,6 @@
 // herring: must not compile: a combine rule that says takes_vectors and takes numbers.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/combine/combine.hpp"
+#include "herring/ensemble/combine.hpp"
 
 struct own {
     using axis = herring::axes::combine;

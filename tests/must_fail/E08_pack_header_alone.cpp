@@ -1,6 +1,6 @@
 // herring: must not compile: an ensemble's pack where only its header is included.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/combine/mean.hpp"
+#include "herring/ensemble/combine.hpp"
 #include "herring/ensemble/pack.hpp"
 #ifdef HERRING_TWIN
 #include "herring/ensemble.hpp"

@@ -1,6 +1,6 @@
 // herring: must not compile: an outputs policy that is no list.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/outputs/of.hpp"
+#include "herring/ensemble/outputs.hpp"
 
 #ifndef HERRING_TWIN
 struct own {

@@ -1,7 +1,7 @@
 // herring: must not compile: a combine rule in the list of outputs.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/combine/median.hpp"
-#include "herring/outputs/of.hpp"
+#include "herring/ensemble/combine.hpp"
+#include "herring/ensemble/outputs.hpp"
 
 #ifndef HERRING_TWIN
 using own = herring::outputs::of<herring::combine::median<herring::space::value>>;

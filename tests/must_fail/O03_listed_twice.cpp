@@ -1,6 +1,6 @@
 // herring: must not compile: an output that is listed twice.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/outputs/of.hpp"
+#include "herring/ensemble/outputs.hpp"
 
 #ifndef HERRING_TWIN
 using own = herring::outputs::of<herring::outputs::variance, herring::outputs::variance>;

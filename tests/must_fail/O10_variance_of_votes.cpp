@@ -1,8 +1,8 @@
 // herring: must not compile: the variance of votes.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/combine/vote.hpp"
+#include "herring/ensemble/combine.hpp"
 #include "herring/ensemble/row_format.hpp"
-#include "herring/wire/as_is.hpp"
+#include "herring/wire/codecs.hpp"
 
 #ifndef HERRING_TWIN
 using own = herring::outputs::of<herring::outputs::variance>;

@@ -1,8 +1,8 @@
 // herring: must not compile: entropies with weights that need not sum to 1.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/combine/mean.hpp"
+#include "herring/ensemble/combine.hpp"
 #include "herring/ensemble/row_format.hpp"
-#include "herring/wire/as_is.hpp"
+#include "herring/wire/codecs.hpp"
 
 #ifndef HERRING_TWIN
 using own = herring::combine::mean<herring::space::probability, herring::weighting::as_given>;

@@ -1,6 +1,6 @@
 // herring: must not compile: a quorum without a tuning.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/quorum/quorum.hpp"
+#include "herring/ensemble/quorum.hpp"
 
 struct own {
     using axis = herring::axes::quorum;

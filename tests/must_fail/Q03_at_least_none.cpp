@@ -1,6 +1,6 @@
 // herring: must not compile: a quorum of nobody.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/quorum/at_least.hpp"
+#include "herring/ensemble/quorum.hpp"
 
 #ifndef HERRING_TWIN
 using own = herring::quorum::at_least<0>;

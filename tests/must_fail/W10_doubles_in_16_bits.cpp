@@ -1,9 +1,8 @@
 // herring: must not compile: doubles in 16 bits.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/combine/mean.hpp"
+#include "herring/ensemble/combine.hpp"
 #include "herring/ensemble/row_format.hpp"
-#include "herring/wire/as_is.hpp"
-#include "herring/wire/bf16.hpp"
+#include "herring/wire/codecs.hpp"
 
 #ifndef HERRING_TWIN
 using own = herring::wire::bf16;

@@ -1,9 +1,8 @@
 // herring: must not compile: a median of the few elements that travel.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/combine/mean.hpp"
-#include "herring/combine/median.hpp"
+#include "herring/ensemble/combine.hpp"
 #include "herring/ensemble/row_format.hpp"
-#include "herring/wire/top_k.hpp"
+#include "herring/wire/codecs.hpp"
 
 #ifndef HERRING_TWIN
 using own = herring::combine::median<herring::space::probability>;

@@ -3,8 +3,8 @@
 // Own object: it specialises templates of Asio.
 #include "herring/ensemble_asio.hpp"
 
-#include "herring/combine/mean.hpp"
-#include "herring/quorum/at_least.hpp"
+#include "herring/ensemble/combine.hpp"
+#include "herring/ensemble/quorum.hpp"
 
 #include "doctest/doctest.h"
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "herring/ensemble.hpp"
 
-#include "herring/wire/top_k.hpp"
+#include "herring/wire/codecs.hpp"
 
 #include "doctest/doctest.h"
 

@@ -8,11 +8,11 @@
 #include "herring/ensemble/acceptor_sockets.hpp"
 #include "herring/ensemble/admission.hpp"
 #include "herring/ensemble/admission_roster.hpp"
+#include "herring/ensemble/change.hpp"
 #include "herring/ensemble/control_link.hpp"
 #include "herring/ensemble/control_options.hpp"
 #include "herring/ensemble/ids.hpp"
 #include "herring/ensemble/messages.hpp"
-#include "herring/ensemble/notice_rate.hpp"
 #include "herring/machine/identity.hpp"
 #include "herring/machine/monitor.hpp"
 #include "herring/machine/time.hpp"
@@ -39,6 +39,7 @@ struct acceptor_calls {
     void (*draining)(void* sink, peer_index, std::uint64_t incarnation);
     void (*lost)(void* sink, peer_index, std::uint64_t incarnation, std::string_view why);
     void (*refused)(void* sink, admission_refusal, std::string_view text);
+    void (*nudged)(void* sink); ///< does nothing for a sink without `nudged`
 
     template <acceptor_sink Sink> HERRING_SETUP static acceptor_calls of(Sink& sink) noexcept {
         return {&sink,
@@ -54,6 +55,10 @@ struct acceptor_calls {
                 },
                 [](void* to, admission_refusal reason, std::string_view text) {
                     static_cast<Sink*>(to)->refused(reason, text);
+                },
+                [](void* to) {
+                    if constexpr (requires { static_cast<Sink*>(to)->nudged(); })
+                        static_cast<Sink*>(to)->nudged();
                 }};
     }
 };
@@ -105,6 +110,9 @@ class acceptor_core {
     /// Does what is due, or else sleeps until something is, and does that. False: `stop` was called, and the
     /// members have been told.
     HERRING_SEPARABLE bool turn();
+
+    /// Calls `sink.nudged()`, where the sink has that. By the thread.
+    void call_nudged() const { sink_.nudged(sink_.sink); }
 
   private:
     using stage = peer_connection::stage;
@@ -210,24 +218,24 @@ class acceptor_core {
     bool told_ = false; // the sink was called in this turn, which then does not sleep
 };
 
-/// An acceptor with its thread: listens for members, admits them, and tells `Sink` who comes, leaves and is
-/// lost.
+/// An acceptor with its thread: listens for members, admits them, and tells its sink which come, leave and
+/// are lost.
 ///
 /// Threads:  one of its own, which calls the sink; `turn`, `share` and `stop` are not for its users.
 /// Lifetime: `sink` outlives it. The destructor tells the members, and calls the sink no more; not from the
 ///           sink's functions.
 /// Errors:   `bad_argument` naming an option or a name; `unreachable` for an address that cannot be listened
 ///           on; `no_resources`.
-template <acceptor_sink Sink> class acceptor : public acceptor_core {
+class acceptor : public acceptor_core {
   public:
+    template <acceptor_sink Sink>
     HERRING_SETUP acceptor(acceptor_options const& options, shape const& own,
                            std::vector<std::string> members, Sink& sink)
-        : acceptor_core(options, own, std::move(members), acceptor_calls::of(sink)), sink_(sink) {
+        : acceptor_core(options, own, std::move(members), acceptor_calls::of(sink)) {
         share(sink.local_memory());
         auto const body = +[](void* self) -> void* {
             auto& me = *static_cast<acceptor*>(self);
-            while (me.turn())
-                if constexpr (requires { me.sink_.nudged(); }) me.sink_.nudged();
+            while (me.turn()) me.call_nudged();
             return nullptr;
         };
         thread().start(body, this, -1, "ensemble");
@@ -236,9 +244,6 @@ template <acceptor_sink Sink> class acceptor : public acceptor_core {
         stop();
         thread().join();
     }
-
-  private:
-    Sink& sink_;
 };
 
 } // namespace HERRING_NAMESPACE::detail::ensembles

@@ -18,20 +18,21 @@
 
 namespace HERRING_NAMESPACE::detail::ensembles {
 
-/// Room for a decision of one request: its combined row, who contributed, and the rows. Holds a place of those in flight
-/// until it is destroyed, so that a frontend whose answers are all kept is busy.
+/// The answer to one request: its combined row, its contributors, and the rows. It holds one of the
+/// `in_flight` places until it is destroyed: a frontend whose answers are all kept is busy.
 ///
-/// Threads:  one at a time; another one than that which asked may have it.
-/// Lifetime: spans, of the answer. It may outlive its frontend, whose memory it keeps then.
+/// Threads:  one at a time; not only the one that asked.
+/// Lifetime: spans live as long as the answer. An answer may outlive its frontend, and then keeps the
+///           frontend's memory.
 template <class Element, class Core> class basic_answer {
     using format = typename Core::format;
 
   public:
     using element_type = Element;
 
-    /// Empty.
+    /// Constructs an empty answer.
     basic_answer() = default;
-    /// What a frontend makes: of a request that it refused, or of one that is decided, which it folds.
+    /// Constructs the answer to a refused request. For frontends.
     explicit basic_answer(herring::outcome refused) noexcept : how_(refused) {}
     basic_answer(Core& core, slot_index slot) noexcept
         : core_(&core), slot_(slot), how_(core.request(slot).how), id_(core.request(slot).id) {
@@ -39,7 +40,7 @@ template <class Element, class Core> class basic_answer {
         results_ = format::results_in(core.result(slot), core.elements(), core.most_members());
         bool const folded = format::fold(core.rows(slot), core.row_weights(slot), core.elements(), results_);
         if (folded && (!core.request(slot).shared || format::is_sound(results_) || fold_copies())) return;
-        how_ = herring::outcome::failed; // those who came have no weight
+        how_ = herring::outcome::failed; // no row that came has weight
         results_ = {};
     }
     basic_answer(basic_answer&& other) noexcept { *this = std::move(other); }
@@ -54,72 +55,76 @@ template <class Element, class Core> class basic_answer {
         return *this;
     }
     ~basic_answer() { release(); }
-    /// That of a request which was not accepted.
+    /// Returns the answer to a request that was not accepted.
     static basic_answer refused(herring::outcome why) noexcept { return basic_answer(why); }
 
-    /// How the request ended; only `full` and `partial` have values.
+    /// Returns how the request ended; only `full` and `partial` have values.
     herring::outcome outcome() const noexcept { return how_; }
-    /// Whether there are values.
+    /// True if there are values.
     bool has_values() const noexcept {
         return how_ == herring::outcome::full || how_ == herring::outcome::partial;
     }
     explicit operator bool() const noexcept { return has_values(); }
-    /// Of the request; 0: it was refused, or the answer is empty.
+    /// Returns the request's id; 0: the request was refused, or the answer is empty.
     std::uint64_t id() const noexcept { return id_; }
 
-    /// The combined row. Empty where there is none.
+    /// Returns the combined row, or nothing where there is none.
     ///
     /// Shape:  `elements`.
-    /// Result: depends on the rows that counted and on the roster's order, not on the order in which they came.
+    /// Result: depends on the rows that counted and on the order of the roster, not on the order of arrival.
     std::span<Element const> values() const noexcept requires(format::dense) { return results_.values; }
-    /// Of rows of entries: ids and values, ascending ids.
+    /// Returns ids and values of combined rows of entries, ids ascending.
     auto entries() const noexcept requires(!format::dense) { return results_.entries; }
-    /// One of the pack's outputs: `a.get<outputs::variance>()`, a span of one number an element, or a number.
+    /// Returns one output of the pack, a span of one number an element or a number:
+    /// `a.get<outputs::variance>()`.
     template <class Output> decltype(auto) get() const noexcept { return results_.template get<Output>(); }
 
-    /// All that was combined: what `values` or `entries` and `get` give, and what else the rule or the codec tells.
+    /// Returns everything that was combined: `values` or `entries`, all outputs, and what else rule or codec
+    /// add.
     typename format::results const& results() const noexcept { return results_; }
 
-    /// Whose rows counted.
+    /// Returns the members whose rows counted.
     member_set contributors() const noexcept {
         return core_ != nullptr ? core_->request(slot_).contributors : member_set();
     }
-    /// Members that were asked, or on probation, and had not answered when the set was closed.
+    /// Returns the members that were asked, or on probation, and had not answered when the set was closed.
     member_set late() const noexcept { return core_ != nullptr ? core_->late(slot_) : member_set(); }
-    /// Why a member's row did not count; `none`: it did.
+    /// Returns the reason why a member's row did not count; `none` if it did.
     miss why(std::size_t member) const noexcept {
         return core_ != nullptr ? core_->why(slot_, member) : miss::not_asked;
     }
-    /// From the entry of `ask` until the member's row came, also where it came too late; below 0: it has not come yet.
+    /// Returns the time from the entry of `ask` to the member's row, late rows included; below 0: it has not
+    /// come yet.
     std::chrono::nanoseconds latency(std::size_t member) const noexcept {
         return std::chrono::nanoseconds(core_ != nullptr ? core_->latency_ns(slot_, member) : -1);
     }
-    /// From the entry of `ask` until the set was closed.
+    /// Returns the time from the entry of `ask` to the decision.
     std::chrono::nanoseconds latency() const noexcept {
         return std::chrono::nanoseconds(core_ != nullptr ? core_->decided_ns(slot_) : -1);
     }
-    /// Which of a member's replicas the row is of.
+    /// Returns the replica whose row counted.
     std::uint32_t replica(std::size_t member) const noexcept {
         return core_ != nullptr ? core_->replica(slot_, member) : 0;
     }
 
-    /// One member's row as it came in, in the space of the combine rule.
+    /// A member's row as it came in, in the space of the combine rule.
     class member_row {
       public:
         std::size_t member() const noexcept { return member_; }
-        /// Writes `elements` numbers. Returns how many: none where `to` has not room for all.
+        /// Writes `elements` numbers. Returns their number: 0 if `to` is too small.
         std::size_t copy_to(std::span<Element> to) const noexcept requires(format::dense) {
             std::size_t const n = to.size() < elements_ ? 0 : elements_;
             if (n > 0) format::decode(bytes_, elements_, to.first(n));
             return n;
         }
-        /// Of rows of entries. Returns how many there are: none where `to` has not room for as many as a row may have.
+        /// Writes the entries of the row. Returns their number: 0 if `to` has no room for as many as a row
+        /// may have.
         template <class Entry>
         std::size_t copy_to(std::span<Entry> to) const noexcept requires(!format::dense) {
             if (to.size() < format::row_entries(elements_)) return 0;
             return format::decode(bytes_, elements_, to);
         }
-        /// As it is encoded.
+        /// Returns the encoded row.
         std::span<std::byte const> bytes() const noexcept { return bytes_; }
 
       private:
@@ -130,7 +135,7 @@ template <class Element, class Core> class basic_answer {
         std::span<std::byte const> bytes_;
         std::size_t elements_;
     };
-    /// Calls `give(member_row)` for each row that came in time, in the order of the roster; also where too few did.
+    /// Calls `give(member_row)` for each row that came in time, in roster order; also where too few came.
     template <class Give> void member_rows(Give&& give) const {
         if (core_ == nullptr) return;
         auto const rows = core_->rows(slot_);
@@ -141,8 +146,8 @@ template <class Element, class Core> class basic_answer {
     }
 
   private:
-    // A member of this host can write into its row after the check, and the result shows that one has. Copies of the rows are
-    // checked, and folded, so that nothing is written in between; whose are not sound counts no more. False: nobody is left.
+    // Folds copies of the rows that pass their check. A member of this host can write into its row after the
+    // check, and the result shows that one has; rows that changed count no more. False: no row is left.
     HERRING_SETUP bool fold_copies() noexcept try {
         std::vector<std::vector<std::byte>> copies;
         std::vector<std::span<std::byte const>> rows;

@@ -1,32 +1,96 @@
-// herring: handlers of asynchronous requests, each kept in a place of its own until its answer is there.
+// herring: operations of an ensemble on an event loop of Boost.Asio: handlers, and the wait for a descriptor.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_ENSEMBLE_ASIO_OPERATIONS_HPP
 #define HERRING_ENSEMBLE_ASIO_OPERATIONS_HPP
 
 #include "herring/base/config.hpp"
+#include "herring/base/error.hpp"
 #include "herring/base/fixed_array.hpp"
 #include "herring/transport/tcp/boost_asio.hpp"
 
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
+#include <mutex>
 #include <new>
 #include <optional>
 #include <type_traits>
 #include <utility>
 
+#include <fcntl.h>
+
 namespace HERRING_NAMESPACE::detail::ensembles {
+
+/// Waits on an event loop until a descriptor is readable; one wait at a time.
+///
+/// Threads: any.
+class asio_readiness {
+  public:
+    using executor_type = boost::asio::any_io_executor;
+
+    /// Duplicates the descriptor.
+    ///
+    /// Errors: `no_resources`.
+    HERRING_SETUP asio_readiness(executor_type executor, int descriptor, char const* operation)
+        : descriptor_(std::move(executor)) {
+        int const own = ::fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
+        boost::system::error_code problem;
+        if (own >= 0) (void)descriptor_.assign(own, problem);
+        if (own < 0 || problem)
+            throw error(errc::no_resources, -1, -1, operation,
+                        {"no descriptor for the event loop: ", std::strerror(errno), "; raise ulimit -n"});
+    }
+
+    executor_type get_executor() noexcept { return descriptor_.get_executor(); }
+
+    /// Calls `then` on the event loop once the descriptor is readable. Does nothing during a wait, or after
+    /// `cancel`.
+    template <class Then> void wait(Then then) {
+        std::lock_guard const lock(mutex_);
+        if (waits_ || cancelled_) return;
+        waits_ = true;
+        descriptor_.async_wait(boost::asio::posix::descriptor_base::wait_read,
+                               [then = std::move(then)](boost::system::error_code ended) mutable {
+                                   if (!ended) then();
+                               });
+    }
+    /// Allows the next wait; to be called in `then`.
+    void done() {
+        std::lock_guard const lock(mutex_);
+        waits_ = false;
+    }
+    /// Ends a wait without calling its function, and refuses later ones.
+    HERRING_SETUP void cancel() {
+        std::lock_guard const lock(mutex_);
+        cancelled_ = true;
+        boost::system::error_code ignored;
+        descriptor_.close(ignored);
+    }
+
+  private:
+    // A descriptor that is only waited for. Asio's own has a destructor for derived classes.
+    struct waitable : boost::asio::posix::basic_descriptor<executor_type> {
+        using boost::asio::posix::basic_descriptor<executor_type>::basic_descriptor;
+    };
+
+    std::mutex mutex_{};
+    waitable descriptor_;
+    bool waits_ = false;
+    bool cancelled_ = false;
+};
 
 template <class Handler, class Executor>
 using work_of =
     std::optional<boost::asio::executor_work_guard<boost::asio::associated_executor_t<Handler, Executor>>>;
 
-/// Has `handler(result)` run on the handler's associated executor, by way of `otherwise`; never within this call. `keep` lives
-/// until the handler has returned; `work`, until it is on its executor.
+/// Runs `handler(result)` on the handler's associated executor, by way of `otherwise`, never within this
+/// call. `keep` lives until the handler has returned; `work`, until the handler is on its executor.
 template <class Handler, class Executor, class Result>
 void complete_later(Handler handler, Executor const& otherwise, Result result, std::shared_ptr<void> keep,
                     work_of<Handler, Executor> work = {}) {
-    // Function objects of their own, because lambdas would not pass the handler's allocator on.
+    // Function objects, because lambdas would not pass the handler's allocator on.
     using allocator = boost::asio::associated_allocator_t<Handler>;
     struct completion {
         std::shared_ptr<void> keep;
@@ -38,8 +102,8 @@ void complete_later(Handler handler, Executor const& otherwise, Result result, s
         }
         void operator()() { std::move(handler)(std::move(result)); }
     };
-    // The first hop, to `otherwise`, is what keeps it out of this call. Posted to its own executor the handler of a future would
-    // have Asio start a thread for each core.
+    // The first hop, to `otherwise`, keeps the handler out of this call. Posted to its own executor, the
+    // handler of a future would make Asio start a thread for each core.
     struct hop {
         Executor otherwise;
         work_of<Handler, Executor> work;
@@ -55,9 +119,10 @@ void complete_later(Handler handler, Executor const& otherwise, Result result, s
         otherwise, hop{otherwise, std::move(work), {std::move(keep), std::move(handler), std::move(result)}});
 }
 
-/// Places of handlers. Which handler is in a place is known through two pointers: one indirect call an answer.
+/// Places of handlers. Two pointers a place identify its handler: one indirect call an answer.
 ///
-/// Memory:  `places` · 320 bytes; a handler of more than 256 bytes, with what it needs, lies where its associated allocator says.
+/// Memory:  `places` · 320 bytes; a handler of more than 256 bytes, with its executor, lies in memory of its
+///          allocator.
 /// Threads: one at a time.
 template <class Result> class asio_operations {
   public:
@@ -73,7 +138,7 @@ template <class Result> class asio_operations {
             if (p.held != nullptr) p.held->end(p.held, nullptr, nullptr);
     }
 
-    /// Keeps a handler. `none`: there is no place, and the handler is as it was.
+    /// Keeps a handler and returns its place. `none`: all places are taken, and the handler is unchanged.
     template <class Handler, class Executor> std::size_t add(Handler& handler, Executor const& otherwise) {
         if (free_ == none) return none;
         using holding = holding_of<Handler, Executor>;
@@ -91,8 +156,8 @@ template <class Result> class asio_operations {
         ++count_;
         return at;
     }
-    /// Its request was accepted: its executor has work until it ends, and `cancel` is called when the handler's cancellation
-    /// slot is used; not before Boost 1.77, which has no such slots.
+    /// Marks the operation as begun: its executor has work until it ends, and the handler's cancellation slot
+    /// calls `cancel` (from Boost 1.77, which has slots).
     template <class Handler, class Executor, class Cancel> void began(std::size_t at, Cancel cancel) {
         auto& held = *static_cast<holding_of<Handler, Executor>*>(places_[at].held);
         held.work.emplace(boost::asio::get_associated_executor(held.handler, held.otherwise));
@@ -103,23 +168,23 @@ template <class Result> class asio_operations {
         (void)cancel;
 #endif
     }
-    /// Completes and forgets it. `keep` lives until the handler has returned.
+    /// Completes an operation and frees its place. `keep` lives until the handler has returned.
     void complete(std::size_t at, Result result, std::shared_ptr<void> keep) { end(at, &result, &keep); }
-    /// Forgets it.
+    /// Frees a place without completing its operation.
     void discard(std::size_t at) { end(at, nullptr, nullptr); }
-    /// Completes all with what `make` returns.
+    /// Completes all operations with results of `make`.
     template <class Make> void complete_all(Make&& make) {
         for (std::size_t at = 0; at < places_.size(); ++at)
             if (places_[at].held != nullptr) complete(at, make(), nullptr);
     }
 
-    /// How many are kept.
+    /// Returns the number of operations.
     std::size_t count() const noexcept { return count_; }
 
   private:
     static constexpr std::size_t room = 256;
 
-    // One function for both ways to end; `result` is nullptr where there is none.
+    // One function for both ways to end: `result` is nullptr where there is none.
     struct held_handler {
         void (*end)(held_handler*, Result* result, std::shared_ptr<void>* keep);
     };
@@ -141,7 +206,7 @@ template <class Result> class asio_operations {
             Executor const other(self->otherwise);
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized" // g++ 12 at -O2: of a std::optional that is empty
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized" // g++ 12 at -O2 warns of an empty std::optional
 #endif
             work_of<Handler, Executor> work(std::move(self->work));
 #if defined(__GNUC__) && !defined(__clang__)
@@ -165,7 +230,7 @@ template <class Result> class asio_operations {
     struct place {
         alignas(std::max_align_t) std::byte memory[room];
         held_handler* held = nullptr; // nullptr: the place is free
-        std::size_t next = none;      // of the free ones
+        std::size_t next = none;      // of the free places
     };
 
     void give(std::size_t at) noexcept {

@@ -1,7 +1,18 @@
-// herring: rows of few elements with their indices: encoded by members, checked and folded by the frontend.
+// herring: rows of a few elements with their indices: encoded by members, checked and folded by the frontend.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_ENSEMBLE_ENTRY_ROWS_HPP
 #define HERRING_ENSEMBLE_ENTRY_ROWS_HPP
+
+#include "herring/base/bytes.hpp"
+#include "herring/base/config.hpp"
+#include "herring/ensemble/combine.hpp"
+#include "herring/ensemble/outcome.hpp"
+#include "herring/ensemble/outputs.hpp"
+#include "herring/kernel/exponential.hpp"
+#include "herring/kernel/lanes.hpp"
+#include "herring/kernel/rows.hpp"
+#include "herring/model/element.hpp"
+#include "herring/wire/wire.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -12,33 +23,151 @@
 #include <span>
 #include <type_traits>
 
-#include "herring/base/bytes.hpp"
-#include "herring/base/config.hpp"
-#include "herring/combine/combine.hpp"
-#include "herring/ensemble/largest_entries.hpp"
-#include "herring/ensemble/outcome.hpp"
-#include "herring/kernel/exponential.hpp"
-#include "herring/kernel/rows.hpp"
-#include "herring/model/element.hpp"
-#include "herring/outputs/outputs.hpp"
-#include "herring/wire/entry.hpp"
-#include "herring/wire/wire.hpp"
+#include "herring/wire/codecs.hpp"
 
 namespace HERRING_NAMESPACE::detail::ensembles {
 
+/// Finds the `Most` largest elements of a row, or fewer.
+///
+/// Cost:     the constructor reads the row once, and keeps the largest element of each of at most 4 · Most
+///           groups. The k-th largest of these is a bound that at least k elements reach, so `first` reads
+///           only groups that reach it. In a row in random order few elements are compared one by one; in any
+///           order the time is linear.
+/// Memory:   some 48 · Most bytes, in the object.
+/// Lifetime: no longer than the row.
+template <class Element, std::size_t Most> class largest_entries {
+    using lanes = kernel::vector<float>;
+    using block = kernel::row_block<Element>;
+    static constexpr float infinite = std::numeric_limits<float>::infinity();
+    static constexpr std::size_t most_groups = Most < 16 ? 64 : 4 * Most;
+    static constexpr std::size_t most_found = 2 * Most;
+
+  public:
+    explicit largest_entries(std::span<Element const> row) noexcept : row_(row) {
+        while (row.size() > most_groups * group_) group_ *= 2;
+        for (std::size_t i = 0; i < row.size(); i += group_) {
+            std::size_t const end = end_of(i);
+            lanes top = lanes{} - infinite;
+            for (std::size_t j = i; j < end; j += block::size) {
+                auto const x = load(j, end);
+                has_nan_ |= x.any_nan();
+                top = greater(top, greater(greater(x.a, x.b), greater(x.c, x.d)));
+            }
+            maxima_[groups_++] = largest_lane(top);
+        }
+        for (std::size_t g = 0; g < groups_; ++g) largest_ = std::max(largest_, maxima_[g]);
+    }
+
+    /// True if the row has a NaN. Then the other functions return nothing of meaning.
+    bool has_nan() const noexcept { return has_nan_; }
+    /// Returns the largest element; −inf for an empty row.
+    float largest() const noexcept { return largest_; }
+    /// Returns the index of the largest element, of equals the first. Requires a row that is not empty.
+    std::size_t index_of_largest() const noexcept {
+        std::size_t group = 0;
+        while (maxima_[group] != largest_) ++group;
+        std::size_t const from = group * group_;
+        return from + kernel::index_of(row_.data() + from, row_.size() - from, largest_);
+    }
+
+    /// Returns the `count` largest elements in the order of their ids; of equals at the last place the lowest
+    /// ids. Elements of −inf are left out. count ≤ Most; to be called once.
+    std::span<entry const> first(std::size_t count) noexcept {
+        float bar = -infinite;
+        bool reached = false; // an element equal to the bar counts
+        if (groups_ >= count) {
+            std::copy(maxima_, maxima_ + groups_, values_);
+            bar = nth_largest(groups_, count);
+            reached = bar != -infinite;
+        }
+        for (std::size_t g = 0; g < groups_; ++g) {
+            if (!(reached ? maxima_[g] >= bar : maxima_[g] > bar)) continue;
+            std::size_t const end = end_of(g * group_);
+            for (std::size_t i = g * group_; i < end; i += block::size) {
+                auto const x = load(i, end);
+                if (!exceeds(x, bar, reached)) continue;
+                float each[block::size];
+                x.store_wide(each);
+                for (std::size_t j = 0; j < block::size; ++j) {
+                    if (!(reached ? each[j] >= bar : each[j] > bar)) continue;
+                    found_[found_count_++] = {static_cast<std::uint32_t>(i + j), each[j]};
+                    if (found_count_ == most_found) {
+                        bar = keep(count);
+                        reached = false; // `count` elements with lower ids reach it
+                    }
+                }
+            }
+        }
+        if (found_count_ > count) (void)keep(count);
+        return {found_, found_count_};
+    }
+
+  private:
+    std::size_t end_of(std::size_t from) const noexcept { return std::min(row_.size(), from + group_); }
+    HERRING_ALWAYS_INLINE block load(std::size_t i, std::size_t end) const noexcept {
+        return kernel::load_row<Element>(reinterpret_cast<std::byte const*>(row_.data() + i),
+                                         end - i < block::size ? end - i : block::size, -infinite);
+    }
+    HERRING_ALWAYS_INLINE static lanes greater(lanes a, lanes b) noexcept {
+        return kernel::detail::greater_of(a, b);
+    }
+    static float largest_lane(lanes x) noexcept {
+        float each[sizeof x / sizeof(float)];
+        std::memcpy(each, &x, sizeof x);
+        float most = each[0];
+        for (float const value : each) most = value > most ? value : most;
+        return most;
+    }
+    HERRING_ALWAYS_INLINE static bool exceeds(block const& x, float bar, bool reached) noexcept {
+        lanes const least = lanes{} + bar;
+        lanes const most = greater(greater(x.a, x.b), greater(x.c, x.d));
+        return reached ? kernel::detail::any(most >= least) : kernel::detail::any(most > least);
+    }
+
+    float nth_largest(std::size_t of, std::size_t n) noexcept {
+        auto const at = values_ + (n - 1);
+        std::nth_element(values_, at, values_ + of, [](float a, float b) noexcept { return a > b; });
+        return *at;
+    }
+    // Drops all found elements but the `count` largest; returns the least of these.
+    [[gnu::noinline]] float keep(std::size_t count) noexcept {
+        for (std::size_t i = 0; i < found_count_; ++i) values_[i] = found_[i].value;
+        float const least = nth_largest(found_count_, count);
+        std::size_t equal = count, kept = 0; // equal: found elements equal to the least that have room
+        for (std::size_t i = 0; i < found_count_; ++i) equal -= found_[i].value > least;
+        for (std::size_t i = 0; i < found_count_; ++i) {
+            if (found_[i].value < least || (found_[i].value == least && equal == 0)) continue;
+            equal -= found_[i].value == least;
+            found_[kept++] = found_[i];
+        }
+        found_count_ = kept;
+        return least;
+    }
+
+    std::span<Element const> row_;
+    std::size_t group_ = block::size; // elements of a group
+    std::size_t groups_ = 0, found_count_ = 0;
+    float largest_ = -infinite;
+    bool has_nan_ = false;
+    float maxima_[most_groups];
+    float values_[most_groups]; // of nth_largest; most_found ≤ most_groups
+    entry found_[most_found];
+};
+
 static_assert(std::endian::native == std::endian::little, "rows are little-endian");
 
-/// What an ensemble answers with, beside who contributed, where entries travel.
+/// The results of an answer of entries.
 template <class Outputs> struct entry_results : Outputs::template results<float> {
-    std::span<entry> entries; ///< ids ascending; each that a row has, with Σ w·p, or its share of the votes
-    float missing = 0;        ///< Σ w·(1 − Σ p) of what did not travel
-    std::uint32_t chosen = 0; ///< id of the largest entry; of equal ones the lowest
-    bool certain = false;     ///< whatever the missing mass belongs to, `chosen` would be the same
+    /// Every id that a row has, ascending, with Σ w·p or its share of the votes.
+    std::span<entry> entries;
+    float missing = 0;        ///< Σ w·(1 − Σ p) over the mass that did not travel
+    std::uint32_t chosen = 0; ///< id of the largest entry; of equals the lowest
+    bool certain = false;     ///< `chosen` is the same whatever elements the missing mass belongs to
     std::span<entry> room;    ///< memory of entries
     std::span<std::byte> scratch;
 };
 
-/// Rows of `Wire::count(elements)` entries, or of one where the rule votes.
+/// Rows of `Wire::count(elements)` entries, or of one entry where the rule votes (`row_format`).
 template <class Element, class Combine, class Wire, class Outputs> class entry_rows {
     using weighting = typename Combine::weighting;
     static constexpr bool votes = Combine::facts.votes;
@@ -48,7 +177,7 @@ template <class Element, class Combine, class Wire, class Outputs> class entry_r
         std::uint32_t count = 0, zero = 0;
     };
 
-    // Entries that a row has at most, whatever its elements.
+    // The most entries of a row of any size.
     static constexpr std::size_t most_entries = [] {
         if constexpr (votes)
             return std::size_t{1};
@@ -59,7 +188,7 @@ template <class Element, class Combine, class Wire, class Outputs> class entry_r
   public:
     using results = entry_results<Outputs>;
 
-    /// Entries that a row has at most.
+    /// Returns the most entries of a row.
     static std::size_t row_entries(std::size_t elements) noexcept {
         if constexpr (votes)
             return elements < 1 ? elements : 1;
@@ -118,7 +247,8 @@ template <class Element, class Combine, class Wire, class Outputs> class entry_r
         return votes || mass <= 1.001f ? row_check::good : row_check::malformed;
     }
 
-    /// The entries of a checked row, as probabilities; of a vote, with 1. `out` has row_entries. Returns how many there are.
+    /// Writes the entries of a checked row as probabilities; a vote as 1. `out` has row_entries. Returns
+    /// their number.
     static std::size_t decode(std::span<std::byte const> row, std::size_t, std::span<entry> out) noexcept {
         std::size_t const count = count_of(row);
         for (std::size_t i = 0; i < count; ++i) {
@@ -145,12 +275,11 @@ template <class Element, class Combine, class Wire, class Outputs> class entry_r
     static bool fold(std::span<std::span<std::byte const> const> rows, std::span<float const> weights,
                      std::size_t elements, results& out) noexcept {
         std::byte* at = out.scratch.data();
-        auto* const known = reinterpret_cast<float*>(at); // of an entry: what bounds those who have it
+        auto* const known = reinterpret_cast<float*>(at); // Σ weight · bound of the rows that have the entry
         at += padded(out.room.size() * sizeof(float));
         auto* const sources = reinterpret_cast<source*>(at);
         at += padded(rows.size() * sizeof(source));
-        auto* const heap =
-            reinterpret_cast<std::uint32_t*>(at); // rows that have entries left, the least id first
+        auto* const heap = reinterpret_cast<std::uint32_t*>(at); // rows with entries left, the least id first
 
         std::size_t count = 0;
         float total = 0;
@@ -227,7 +356,7 @@ template <class Element, class Combine, class Wire, class Outputs> class entry_r
         bool advance() noexcept {
             if (++at >= count) return false;
             next = get(row, at);
-            return next.id < elements; // or it is not as it was checked
+            return next.id < elements; // else it is not as it was checked
         }
     };
 
@@ -240,7 +369,8 @@ template <class Element, class Combine, class Wire, class Outputs> class entry_r
         std::memcpy(&at, row.data() + sizeof(row_start) + i * sizeof(entry), sizeof at);
         return at;
     }
-    // At most as many as the row has room for: a member on this host may have written into its row since it was checked.
+    // Returns the entries of the row, at most as many as it has room for: a member on this host may have
+    // written into its row since the check.
     static std::size_t count_of(std::span<std::byte const> row) noexcept {
         row_start start;
         std::memcpy(&start, row.data(), sizeof start);
@@ -278,7 +408,8 @@ template <class Element, class Combine, class Wire, class Outputs> class entry_r
         for (std::size_t i = 1; i < out.entries.size(); ++i)
             if (out.entries[i].value > out.entries[best].value) best = i;
         out.chosen = out.entries[best].id;
-        // The choice has at least its value. What else could have more? A little more, for sums are rounded.
+        // The choice has at least its value; another entry at most its own plus the unknown mass.
+        // The factor is for rounded sums.
         float const least = out.entries[best].value;
         bool certain = votes || unknown * 1.00001f < least;
         for (std::size_t i = 0; i < out.entries.size() && certain && !votes; ++i)

@@ -1,4 +1,4 @@
-// herring: a frontend without its element type: what the program calls, and what the door does, on one engine under one lock.
+// herring: a frontend without its element type: requests, members and the acceptor, under one lock.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_ENSEMBLE_FRONTEND_CORE_HPP
 #define HERRING_ENSEMBLE_FRONTEND_CORE_HPP
@@ -7,22 +7,19 @@
 #include "herring/base/error.hpp"
 #include "herring/crypto/secret.hpp"
 #include "herring/ensemble/admission.hpp"
-#include "herring/ensemble/ask_check.hpp"
 #include "herring/ensemble/control_options.hpp"
 #include "herring/ensemble/counters.hpp"
 #include "herring/ensemble/frontend_driver.hpp"
 #include "herring/ensemble/frontend_engine.hpp"
-#include "herring/ensemble/frontend_lock.hpp"
 #include "herring/ensemble/frontend_members.hpp"
-#include "herring/ensemble/hedging.hpp"
+#include "herring/ensemble/frontend_state.hpp"
 #include "herring/ensemble/ids.hpp"
 #include "herring/ensemble/lane.hpp"
 #include "herring/ensemble/member_set.hpp"
 #include "herring/ensemble/options.hpp"
 #include "herring/ensemble/outcome.hpp"
-#include "herring/ensemble/requests_in_flight.hpp"
+#include "herring/ensemble/quorum.hpp"
 #include "herring/machine/forks.hpp"
-#include "herring/quorum/quorum.hpp"
 
 #include <chrono>
 #include <cstddef>
@@ -35,40 +32,24 @@
 
 namespace HERRING_NAMESPACE::detail::ensembles {
 
-/// A frontend: the engine (`frontend_engine`: rules and lanes), driven by who waits for an answer (`frontend_driver`), and the
-/// door. A frontend that nobody asks has no thread but the door's.
+/// The state of a frontend: an engine (`frontend_engine`: rules and lanes), the threads that wait for answers
+/// (`frontend_driver`), the members and the acceptor of control connections. An idle frontend has one thread,
+/// the acceptor's.
 ///
-/// `Format`:  rows (`row_format`). `Waiting`: a model of the axis. `Door`: the control plane, which calls `admitted`, `draining`, `lost`,
-///            `refused`, `local_memory`. `Lanes`: kinds of lanes, and how they are opened; for tests others than in use.
+/// `Format`:   rows (`row_format`).
+/// `Waiting`:  a model of the axis `waiting`.
+/// `Acceptor`: the acceptor, whose `acceptor_sink` is the `frontend_members`.
+/// `Lanes`:    the kinds of lanes and how they are opened; tests have their own.
 ///
-/// Threads:   any. One lock for rules and lanes, held for microseconds; rows are folded without it, by who takes the answer.
-/// Cost:      nothing is allocated for a request. A request: a copy of its bytes, one ask a member; asleep two system calls.
-template <class Format, class Waiting, template <class> class Door, class Lanes> class frontend_core {
+/// Threads:   any. One lock for rules and lanes, held for microseconds; the thread that takes an answer folds
+///            its rows without it.
+/// Cost:      no allocation for a request. A request: one copy of its bytes, one message a member; two system
+///            calls where the caller sleeps.
+template <class Format, class Waiting, class Acceptor, class Lanes> class frontend_core {
   public:
     using format = Format;
 
-    /// What the door's thread calls.
-    struct door_calls {
-        frontend_core* core;
-
-        void admitted(peer_index peer, std::uint64_t incarnation, std::uint32_t credits,
-                      lane_ends&& ends) noexcept {
-            core->members_.admitted(peer, incarnation, credits, std::move(ends));
-        }
-        void draining(peer_index peer, std::uint64_t incarnation) noexcept {
-            core->members_.draining(peer, incarnation);
-        }
-        void lost(peer_index peer, std::uint64_t incarnation, std::string_view why) noexcept {
-            core->members_.lost(peer, incarnation, why);
-        }
-        void refused(admission_refusal reason, std::string_view why) noexcept {
-            core->members_.refused(reason, why);
-        }
-        void nudged() noexcept { core->members_.nudged(); }
-        int local_memory() const noexcept { return core->engine_.requests.descriptor(); }
-    };
-
-    using engine = frontend_engine<Format, Lanes, Door<door_calls>>;
+    using engine = frontend_engine<Format, Lanes, Acceptor>;
     using link_type = typename engine::link_type;
     using accepted = typename engine::accepted;
 
@@ -78,7 +59,7 @@ template <class Format, class Waiting, template <class> class Door, class Lanes>
         quorum_tuning quorum{};
         hedging_tuning hedging{};
         std::size_t result_bytes = 0;
-        /// For a frontend without k of its own: that of the quorum policy, by the size of the roster.
+        /// Returns the quorum policy's k for a roster of this size; for a frontend whose options have no k.
         std::size_t (*least)(std::size_t roster) noexcept = nullptr;
     };
 
@@ -96,45 +77,46 @@ template <class Format, class Waiting, template <class> class Door, class Lanes>
         d.in_flight = static_cast<std::uint32_t>(options_.in_flight);
         d.heartbeat = options_.heartbeat;
         d.peer_timeout = options_.peer_timeout;
-        guard const held(engine_.lock); // the door's thread finds the door
-        door_ = std::make_unique<Door<door_calls>>(d, s.agreed, options_.members, calls_);
-        engine_.control = door_.get();
+        guard const held(engine_.lock); // the acceptor's thread reads `engine_.control` under the lock
+        acceptor_ = std::make_unique<Acceptor>(d, s.agreed, options_.members, members_);
+        engine_.control = acceptor_.get();
         if (options_.secret) detail::erase(*options_.secret);
     }
     frontend_core(frontend_core const&) = delete;
     frontend_core& operator=(frontend_core const&) = delete;
 
-    // ---- the end
+    // ---- end of life
 
-    /// Whether this process was forked off after the frontend was made. Then calls that may throw do, and the others do nothing.
+    /// True if this process was forked off after the frontend was constructed. Calls that may throw then do,
+    /// the others do nothing.
     bool forked_off() const noexcept { return !engine_.lock.owner().is_this(); }
     void usable(char const* operation) const {
         if (forked_off()) [[unlikely]]
             throw engine_.lock.owner().refusal(-1, operation, "frontend");
     }
-    /// Whether this thread is the one that calls the program's handler.
+    /// True if this thread is running the program's handler of changes.
     bool is_in_handler() const noexcept { return members_.is_in_handler(); }
-    /// Ends all requests as closed; those to come are refused.
+    /// Ends all requests as closed; later ones are refused.
     HERRING_SETUP void close() noexcept {
         if (forked_off()) return;
         guard const held(engine_.lock);
         engine_.table.close(engine::now_ns());
         engine_.changed();
     }
-    /// The frontend goes; answers may still exist. True: none does, and this is to be destroyed. Decided requests that nobody has
-    /// fetched are forgotten.
+    /// Ends the frontend; answers may still exist. Returns true if none does: then the caller destroys this
+    /// object. Decided requests that were not fetched are dropped.
     HERRING_SETUP bool shut() noexcept {
         close();
         {
-            std::unique_ptr<Door<door_calls>> gone;
+            std::unique_ptr<Acceptor> gone;
             {
                 guard const held(engine_.lock);
-                gone.swap(door_);
+                gone.swap(acceptor_);
                 engine_.control = nullptr;
             }
         } // joins its thread
         engine_.lock.lock();
-        while (driver_.inside() != 0) engine_.lock.let_others_in(); // who waited is on the way out
+        while (driver_.inside() != 0) engine_.lock.let_others_in(); // waiting threads are on their way out
         for (slot_index at = 0; !engine_.done.empty();) {
             at = engine_.done.first();
             engine_.done.remove(engine_.slots.records(), at);
@@ -148,41 +130,30 @@ template <class Format, class Waiting, template <class> class Door, class Lanes>
 
     // ---- requests
 
-    /// Takes a request, and sends it.
+    using intent = typename engine::intent;
+    /// Takes a request and sends it. Waits until it is decided, unless it is asynchronous. The slot is the
+    /// caller's until `release`.
     ///
+    /// Blocks: `within` at most; an asynchronous request does not.
     /// Errors: `bad_argument`.
-    accepted submit(std::span<std::byte const> input, std::chrono::nanoseconds within, ask_options const& how,
-                    std::uint64_t cookie) {
+    accepted ask(std::span<std::byte const> input, std::chrono::nanoseconds within, ask_options const& how,
+                 intent const& what) {
         std::int64_t const entered = engine::now_ns();
+        if (what.expect) ask_check::expected_id(what.id);
         check(input.size(), within, how);
         guard const held(engine_.lock);
-        return leave_to_loop(begin(entered, input, within, how, {.is_async = true, .cookie = cookie}));
-    }
-    /// The same, and waits until it is decided. The slot is the caller's until `release`.
-    accepted ask(std::span<std::byte const> input, std::chrono::nanoseconds within, ask_options const& how) {
-        std::int64_t const entered = engine::now_ns();
-        check(input.size(), within, how);
-        guard const held(engine_.lock);
-        return await(begin(entered, input, within, how, {}));
-    }
-    accepted expect(std::uint64_t id, std::chrono::nanoseconds within, ask_options const& how) {
-        std::int64_t const entered = engine::now_ns();
-        ask_check::expected_id(id);
-        check(0, within, how);
-        guard const held(engine_.lock);
-        return await(begin(entered, {}, within, how, {.expect = true, .id = id}));
-    }
-    accepted submit_expected(std::uint64_t id, std::chrono::nanoseconds within, ask_options const& how,
-                             std::uint64_t cookie) {
-        std::int64_t const entered = engine::now_ns();
-        ask_check::expected_id(id);
-        check(0, within, how);
-        guard const held(engine_.lock);
-        return leave_to_loop(
-            begin(entered, {}, within, how, {.is_async = true, .cookie = cookie, .expect = true, .id = id}));
+        ask_check::roster(how, members_.size(), k());
+        accepted const a = engine_.begin(entered, input, within, how, what);
+        if (what.is_async) {
+            // No thread drives, and `begin` has polled the lanes, which take this end for awake since.
+            if (!engine_.driving) engine_.settle();
+        } else if (a.refused == outcome::full) {
+            driver_.await(a.slot);
+        }
+        return a;
     }
 
-    /// What `submit` and `submit_expected` refuse, for who has to know it before he begins.
+    /// Throws what `ask` would throw, for callers that must know it before the request begins.
     ///
     /// Errors: `bad_argument`.
     void check_submit(std::size_t bytes, std::chrono::nanoseconds within, ask_options const& how) {
@@ -197,7 +168,7 @@ template <class Format, class Waiting, template <class> class Door, class Lanes>
         if (engine_.table.is_in_flight(id)) ask_check::id_in_flight(id);
     }
 
-    /// Ends a request that is undecided. False: there is none with this id.
+    /// Ends an undecided request. False: none has this id.
     bool cancel(std::uint64_t id) noexcept {
         if (forked_off()) return false;
         guard const held(engine_.lock);
@@ -209,9 +180,9 @@ template <class Format, class Waiting, template <class> class Door, class Lanes>
         return false;
     }
 
-    // ---- an event loop of the program's
+    // ---- an event loop of the program
 
-    /// Readable when `poll` has something to do or `next_done` something to give.
+    /// Returns a descriptor that is readable when `poll` has work or `next_done` has a request.
     int descriptor() noexcept {
         if (forked_off()) return -1;
         guard const held(engine_.lock);
@@ -232,7 +203,8 @@ template <class Format, class Waiting, template <class> class Door, class Lanes>
         }
         if (!engine_.done.empty()) engine_.ready.show();
     }
-    /// The next asynchronous request that is decided; its slot is the caller's until `release`. False: none.
+    /// Gives the next asynchronous request that is decided; its slot is the caller's until `release`. False:
+    /// there is none.
     bool next_done(slot_index& at) noexcept {
         if (forked_off()) return false;
         guard const held(engine_.lock);
@@ -254,7 +226,7 @@ template <class Format, class Waiting, template <class> class Door, class Lanes>
                                           : std::span<float>();
     }
     std::span<std::byte> result(slot_index at) noexcept { return engine_.slots.result(at); }
-    /// Rows of some contributors are not what they were when they counted, and count no more. Returns how the request ended without
+    /// Drops the rows of `whose`: they have changed since they counted. Returns how the request ended without
     /// them.
     HERRING_SETUP outcome refuse(slot_index at, member_set const& whose) noexcept {
         guard const held(engine_.lock);
@@ -274,14 +246,6 @@ template <class Format, class Waiting, template <class> class Door, class Lanes>
         if (!whose.empty()) r.how = r.rows >= engine_.table.k(at) ? outcome::partial : outcome::failed;
         return r.how;
     }
-    /// The member whose row is the i-th; the row's place among those that counted, −1 if it did not.
-    std::ptrdiff_t row_of(slot_index at, std::size_t member) const noexcept {
-        member_set const& came = engine_.slots[at].contributors;
-        if (!came.contains(member)) return -1;
-        std::ptrdiff_t before = 0;
-        for (std::size_t m = 0; m < member; ++m) before += came.contains(m);
-        return before;
-    }
     miss why(slot_index at, std::size_t member) noexcept {
         guard const held(engine_.lock);
         return engine_.table.why(at, member);
@@ -294,7 +258,7 @@ template <class Format, class Waiting, template <class> class Door, class Lanes>
         guard const held(engine_.lock);
         return engine_.table.decided_ns(at);
     }
-    /// The replica whose row counted; 0 where none did.
+    /// Returns the replica whose row counted; 0 if none did.
     std::uint32_t replica(slot_index at, std::size_t member) noexcept {
         guard const held(engine_.lock);
         for (auto const& row : engine_.table.contributions(at))
@@ -311,12 +275,13 @@ template <class Format, class Waiting, template <class> class Door, class Lanes>
         return all;
     }
 
-    /// The answer goes. True: the frontend has gone before, this was its last answer, and this is to be destroyed.
+    /// Releases the slot of an answer. Returns true if the frontend has ended and this was its last answer:
+    /// then the caller destroys this object.
     bool release(slot_index at) noexcept {
         if (forked_off()) return false;
         guard const held(engine_.lock);
         forget(at);
-        if (engine_.table.any_waiting()) { // a member whose rows are free again may be asked, from now on
+        if (engine_.table.any_waiting()) { // a member whose places are free again may be asked from now on
             engine_.table.advance(engine::now_ns());
             engine_.changed();
         }
@@ -325,21 +290,17 @@ template <class Format, class Waiting, template <class> class Door, class Lanes>
 
     // ---- members
 
-    std::string address() const { return door_->address(); }
+    std::string address() const { return acceptor_->address(); }
     bool ready() noexcept {
         if (forked_off()) return false;
         guard const held(engine_.lock);
         return engine_.table.admitted_members() >= k();
     }
-    std::size_t admitted() noexcept {
-        guard const held(engine_.lock);
-        return engine_.table.admitted_members();
-    }
     std::size_t roster() noexcept {
         guard const held(engine_.lock);
         return members_.size();
     }
-    /// Calls `give(member, replica, name, state)` for each replica that may be.
+    /// Calls `give(member, replica, name, state)` for each replica of each member.
     template <class Give> void each_replica(Give&& give) {
         usable("members");
         guard const held(engine_.lock);
@@ -348,22 +309,22 @@ template <class Format, class Waiting, template <class> class Door, class Lanes>
     HERRING_SETUP void add_member(std::string name) {
         usable("add_member");
         members_.add(name);
-        door_->add_member(std::move(name));
+        acceptor_->add_member(std::move(name));
     }
-    /// Calls `give(rules, names, k)` under the lock. Names do not move as long as the frontend is there.
+    /// Calls `give(rules, names, k)` under the lock. The names do not move while the frontend lives.
     template <class Give> void look(Give&& give) {
         usable("counters");
         guard const held(engine_.lock);
         give(std::as_const(engine_.table), members_.names(), k());
     }
-    /// How many processes were refused, by reason; also those that `on_change` was not told of.
-    acceptor_counters at_the_door() noexcept {
+    /// Counts processes that were refused, by reason, including those that `on_change` did not report.
+    acceptor_counters refusals() noexcept {
         if (forked_off()) return {};
-        guard const held(
-            engine_.lock); // while this goes the door does, too, and may be calling the program's handler
+        // Under the lock: in `shut` the acceptor ends while its thread may be running the program's handler.
+        guard const held(engine_.lock);
         return engine_.control != nullptr ? engine_.control->counters() : acceptor_counters();
     }
-    /// As the door's thread sees them.
+    /// The members as the acceptor's thread sees them.
     auto& members() noexcept { return members_; }
     std::string_view name() const noexcept { return options_.name; }
     std::size_t slots() const noexcept { return engine_.slots.size(); }
@@ -371,7 +332,6 @@ template <class Format, class Waiting, template <class> class Door, class Lanes>
     std::size_t most_members() const noexcept { return options_.most_members; }
 
   private:
-    using intent = typename engine::intent;
     using guard = frontend_lock::guard;
 
     HERRING_SETUP static table_options table_of(frontend_options const& o, settings const& s) {
@@ -386,20 +346,12 @@ template <class Format, class Waiting, template <class> class Door, class Lanes>
     }
     std::size_t k() const noexcept { return members_.k(); } // with the lock
 
-    // ---- a request
-
     void check(std::size_t bytes, std::chrono::nanoseconds within, ask_options const& how) const {
         usable("ask");
         ask_check::request<Format>(bytes, options_.request_bytes, within, how);
     }
 
-    // Everything below is called with the lock held.
-
-    accepted begin(std::int64_t entered, std::span<std::byte const> input, std::chrono::nanoseconds within,
-                   ask_options const& how, intent const& what) {
-        ask_check::roster(how, members_.size(), k());
-        return engine_.begin(entered, input, within, how, what);
-    }
+    // With the lock held.
     void forget(slot_index at) noexcept {
         for (auto const& row : engine_.table.contributions(at))
             if (link_type* const from = engine_.links.of_admission(row.peer, row.incarnation))
@@ -407,23 +359,13 @@ template <class Format, class Waiting, template <class> class Door, class Lanes>
         engine_.table.release(at, [](peer_index, place_index) noexcept {});
         engine_.slots[at].decided = false;
     }
-    // Asynchronous requests have nobody who drives, and `begin` has looked at lanes, which take this end for awake since.
-    accepted leave_to_loop(accepted const& a) noexcept {
-        if (!engine_.driving) engine_.settle();
-        return a;
-    }
-    accepted await(accepted const& a) noexcept {
-        if (a.refused == outcome::full) driver_.await(a.slot);
-        return a;
-    }
 
     frontend_options options_;
     engine engine_;
     frontend_driver<Waiting, engine> driver_;
     frontend_members<Lanes, engine> members_;
     bool shut_ = false;
-    door_calls calls_{this};
-    std::unique_ptr<Door<door_calls>> door_;
+    std::unique_ptr<Acceptor> acceptor_;
 };
 
 } // namespace HERRING_NAMESPACE::detail::ensembles

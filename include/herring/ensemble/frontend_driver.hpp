@@ -1,13 +1,14 @@
-// herring: the threads that wait for answers: one of them drives the engine for all, the others sleep on their own request.
+// herring: the threads that wait for answers, and their lock: one thread drives the engine, the others sleep.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_ENSEMBLE_FRONTEND_DRIVER_HPP
 #define HERRING_ENSEMBLE_FRONTEND_DRIVER_HPP
 
 #include "herring/base/config.hpp"
+#include "herring/ensemble/frontend_state.hpp"
 #include "herring/ensemble/ids.hpp"
 #include "herring/ensemble/outcome.hpp"
-#include "herring/ensemble/requests_in_flight.hpp"
 #include "herring/ensemble/wait_set.hpp"
+#include "herring/machine/forks.hpp"
 #include "herring/machine/futex.hpp"
 #include "herring/waiting/waiting.hpp"
 
@@ -16,14 +17,75 @@
 #include <cstddef>
 #include <cstdint>
 
+#include <pthread.h>
 #include <sched.h>
 
 namespace HERRING_NAMESPACE::detail::ensembles {
 
-/// The first who asks polls lanes and rules, or sleeps on all of them, until his request is decided; the others sleep on their
-/// own requests, and one of them takes over.
+/// A mutex for holds of microseconds. A thread that wants it spins briefly before it sleeps, and is counted,
+/// so that a thread that polls under the lock sees that it must let others in.
+class frontend_lock {
+  public:
+    frontend_lock() = default;
+    frontend_lock(frontend_lock const&) = delete;
+    frontend_lock& operator=(frontend_lock const&) = delete;
+    ~frontend_lock() { ::pthread_mutex_destroy(&mutex_); }
+
+    /// Locks. In a forked child, where a thread of the parent may hold the mutex for ever, it does nothing.
+    void lock() noexcept {
+        if (!owner_.is_this()) [[unlikely]]
+            return;
+        if (::pthread_mutex_trylock(&mutex_) == 0) return;
+        wanted_.fetch_add(1, std::memory_order_relaxed);
+        take();
+        wanted_.fetch_sub(1, std::memory_order_relaxed);
+    }
+    void unlock() noexcept {
+        if (owner_.is_this()) [[likely]]
+            ::pthread_mutex_unlock(&mutex_);
+    }
+    owner_process const& owner() const noexcept { return owner_; }
+
+    bool is_wanted() const noexcept { return wanted_.load(std::memory_order_relaxed) != 0; }
+
+    /// Lets waiting threads have the lock, then takes it again; requires the lock. A thread that sleeps gets
+    /// it once it is awake, and is waited for during at most `rounds` yields.
+    void let_others_in() noexcept {
+        unlock();
+        for (int rounds = 64; is_wanted() && rounds > 0; --rounds) ::sched_yield();
+        lock();
+    }
+
+    /// Holds the lock while it lives.
+    class guard {
+      public:
+        explicit guard(frontend_lock& of) noexcept : of_(of) { of_.lock(); }
+        ~guard() { of_.unlock(); }
+        guard(guard const&) = delete;
+        guard& operator=(guard const&) = delete;
+
+      private:
+        frontend_lock& of_;
+    };
+
+  private:
+    void take() noexcept {
+        for (int tries = 0; tries < 100; ++tries) {
+            cpu_pause();
+            if (::pthread_mutex_trylock(&mutex_) == 0) return;
+        }
+        ::pthread_mutex_lock(&mutex_);
+    }
+
+    owner_process owner_{};
+    pthread_mutex_t mutex_ = PTHREAD_MUTEX_INITIALIZER;
+    std::atomic<std::uint32_t> wanted_{0};
+};
+
+/// Threads that wait for answers. The first one drives: it polls lanes and rules, or sleeps on all of them,
+/// until its request is decided. The others sleep on their own requests, and one of them takes over.
 ///
-/// Threads:  any; every call holds the engine's lock, which is let go of while it waits.
+/// Threads:  any; every call holds the engine's lock, and releases it while it waits.
 /// Lifetime: no longer than the engine.
 template <class Waiting, class Engine> class frontend_driver {
   public:
@@ -31,10 +93,10 @@ template <class Waiting, class Engine> class frontend_driver {
     frontend_driver(frontend_driver const&) = delete;
     frontend_driver& operator=(frontend_driver const&) = delete;
 
-    /// Threads that wait for an answer.
+    /// The number of threads that wait for an answer.
     std::size_t inside() const noexcept { return inside_; }
 
-    /// Until the request is decided.
+    /// Returns when the request is decided.
     void await(slot_index at) noexcept {
         in_flight& r = engine_.slots[at];
         ++inside_;
@@ -45,7 +107,7 @@ template <class Waiting, class Engine> class frontend_driver {
                 drive(r, at);
         }
         --inside_;
-        // Also where another one drove: this thread may have been called to drive, and leaves.
+        // Also where another thread drove: this one may have been called to drive, and leaves.
         if (!engine_.driving) hand_over();
     }
 
@@ -90,7 +152,7 @@ template <class Waiting, class Engine> class frontend_driver {
         }
         engine_.driving = false;
     }
-    // Nobody drives: one of those who wait is called to, or a loop of the program's waits.
+    // Calls one waiting thread to drive, or leaves the lanes to a loop of the program. No thread drives.
     void hand_over() noexcept {
         if (!waiting_.empty())
             engine_.call(engine_.slots[waiting_.first()]);
@@ -136,7 +198,7 @@ template <class Waiting, class Engine> class frontend_driver {
         waiting_.remove(engine_.slots.records(), at);
         r.waits = false;
         if (!called && !r.decided)
-            (void)engine_.turn(engine_.now_ns(), true); // who drives is late: has no core
+            (void)engine_.turn(engine_.now_ns(), true); // the driving thread is late: it has no core
     }
 
     static constexpr int longest_sleep_ms = 1000;

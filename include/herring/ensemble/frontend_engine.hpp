@@ -1,21 +1,18 @@
-// herring: rules and lanes of a frontend joined: sends what the rules ask for, tells them what has come, and does what they decide.
+// herring: the rules and lanes of a frontend joined: sends requests, and executes what the rules decide.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_ENSEMBLE_FRONTEND_ENGINE_HPP
 #define HERRING_ENSEMBLE_FRONTEND_ENGINE_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/ensemble/ask_check.hpp"
-#include "herring/ensemble/early_rows.hpp"
-#include "herring/ensemble/frontend_links.hpp"
-#include "herring/ensemble/frontend_lock.hpp"
+#include "herring/ensemble/frontend_driver.hpp"
+#include "herring/ensemble/frontend_state.hpp"
 #include "herring/ensemble/ids.hpp"
-#include "herring/ensemble/landed_rows.hpp"
 #include "herring/ensemble/lane.hpp"
 #include "herring/ensemble/member_set.hpp"
 #include "herring/ensemble/options.hpp"
 #include "herring/ensemble/outcome.hpp"
+#include "herring/ensemble/request_answers.hpp"
 #include "herring/ensemble/request_table.hpp"
-#include "herring/ensemble/requests_in_flight.hpp"
 #include "herring/ensemble/wait_set.hpp"
 #include "herring/machine/futex.hpp"
 #include "herring/machine/time.hpp"
@@ -32,18 +29,20 @@
 
 namespace HERRING_NAMESPACE::detail::ensembles {
 
-/// What every call of a frontend works on, each of them for microseconds. It neither waits nor knows who does, but for three
-/// facts that whoever drives leaves here.
+/// The state that every call of a frontend works on, for microseconds. It never waits; a thread that drives
+/// it sets the three flags at the end of the public members.
 ///
-/// `Format`:  rows (`row_format`), which are checked here, without the lock by who drives. `Lanes`: kinds of lanes. `Control`: the door, as far as lanes that
-///            broke or owe nothing more, and verdicts, are told to it.
+/// `Format`:  rows (`row_format`). The driving thread checks them without the lock.
+/// `Lanes`:   the kinds of lanes.
+/// `Control`: the acceptor: is told of lanes that broke, peers that owe nothing more, and changes of
+///            probation.
 ///
-/// Threads:   one at a time: all of it under `lock`.
-/// Cost:      nothing is allocated for a request.
+/// Threads:   one at a time, under `lock`.
+/// Cost:      no allocation for a request.
 template <class Format, class Lanes, class Control> class frontend_engine {
   public:
     using link_type = link<typename Lanes::tcp, typename Lanes::shared>;
-    static constexpr int most_rounds = 64; // of polling without letting go of the lock
+    static constexpr int most_rounds = 64; // rounds of polling before the lock is released
 
     HERRING_SETUP frontend_engine(frontend_options const& o, table_options const& rules,
                                   std::size_t result_bytes)
@@ -62,7 +61,7 @@ template <class Format, class Lanes, class Control> class frontend_engine {
     // ---- a request
 
     struct accepted {
-        outcome refused = outcome::full; ///< full: it is accepted
+        outcome refused = outcome::full; ///< full: accepted
         slot_index slot = 0;
         std::uint64_t id = 0;
     };
@@ -70,11 +69,11 @@ template <class Format, class Lanes, class Control> class frontend_engine {
         bool is_async = false;
         std::uint64_t cookie = 0;
         bool expect = false;
-        std::uint64_t id = 0; ///< of one that is expected
+        std::uint64_t id = 0; ///< of an expected request
     };
     /// Takes a request that was checked, and sends it.
     ///
-    /// Errors: `bad_argument`: another request in flight has the expected id.
+    /// Errors: `bad_argument` if another request in flight has the expected id.
     accepted begin(std::int64_t entered, std::span<std::byte const> input, std::chrono::nanoseconds within,
                    ask_options const& how, intent const& what) {
         if (!driving) take_what_is_here();
@@ -112,7 +111,7 @@ template <class Format, class Lanes, class Control> class frontend_engine {
         changed();
         return {outcome::full, b.slot, b.id};
     }
-    /// What the rules have decided since, and all that follows from it. After every call of theirs.
+    /// Executes what the rules have decided. To be called after every call of the rules.
     void changed() noexcept {
         slot_index at = 0;
         peer_index to = 0;
@@ -128,7 +127,7 @@ template <class Format, class Lanes, class Control> class frontend_engine {
         while (table.next_probation(member, slow)) verdict(member, slow);
         if (sleeping || (has_loop && !driving)) ready.arm(table.next_event());
     }
-    /// Wakes the thread that waits for it: it is decided, or nobody drives.
+    /// Wakes the thread that waits for the request: it is decided, or no thread drives.
     static void call(in_flight& r) noexcept {
         r.word.store(in_flight::called, std::memory_order_release);
         futex_wake(r.word, false);
@@ -136,9 +135,9 @@ template <class Format, class Lanes, class Control> class frontend_engine {
 
     // ---- lanes
 
-    /// Who drives lets go of the lock while he looks at rows.
+    /// The thread that calls: the driving one releases the lock while it checks rows.
     enum class caller : std::uint8_t { driver, other };
-    /// Polls everything once. `look`: asks the kernel which lanes have something. False: nothing had.
+    /// Polls all lanes once. `look`: asks the kernel which lanes are ready. False: no lane had anything.
     bool turn(std::int64_t now, bool look, caller who = caller::other) noexcept {
         bool any = false;
         if (look) {
@@ -149,13 +148,13 @@ template <class Format, class Lanes, class Control> class frontend_engine {
         finish(now, who);
         return any;
     }
-    /// After a sleep.
+    /// Polls the lanes that a sleep found ready.
     void take_found(wait_set::found const& events, std::int64_t now) noexcept {
         (void)take(events, now);
         finish(now, caller::driver);
     }
     void take_what_is_here() noexcept { (void)turn(now_ns(), links.any_sockets()); }
-    /// Nobody drives, and a loop of the program's sleeps on the descriptor.
+    /// Leaves the lanes to a loop of the program that sleeps on the descriptor. No thread drives.
     void settle() noexcept {
         if (!has_loop) return;
         for (int rounds = 0; !links.announce_sleep(); ++rounds) {
@@ -167,7 +166,7 @@ template <class Format, class Lanes, class Control> class frontend_engine {
         }
         ready.arm(table.next_event());
     }
-    /// Tells the door of a peer that leaves and owes nothing any more.
+    /// Tells the acceptor that a leaving peer owes nothing any more.
     void let_go(link_type& l) noexcept {
         if (!l.draining || l.drained || table.unanswered_by(l.peer()) != 0) return;
         l.drained = true;
@@ -182,17 +181,17 @@ template <class Format, class Lanes, class Control> class frontend_engine {
     frontend_links<link_type> links;
     request_list done; ///< asynchronous requests that are decided
     wait_set::found found;
-    Control* control = nullptr;           ///< as long as there is one
-    member_set slow_since, fast_since;    ///< verdicts that were not told yet
-    std::atomic<bool> has_verdict{false}; ///< there are such; read without the lock
+    Control* control = nullptr;           ///< nullptr after the acceptor has ended
+    member_set slow_since, fast_since;    ///< changes of probation that were not reported yet
+    std::atomic<bool> has_verdict{false}; ///< there are any; read without the lock
 
-    // Of who drives.
-    slot_index driver = 0;                  ///< whose request it is
-    bool driving = false, sleeping = false; ///< one of the threads that wait polls, and sleeps
-    bool has_loop = false;                  ///< an event loop of the program's sleeps on `ready`
+    // Set by the driving thread.
+    slot_index driver = 0;                  ///< slot of its request
+    bool driving = false, sleeping = false; ///< a thread polls; it sleeps
+    bool has_loop = false;                  ///< an event loop of the program sleeps on `ready`
 
   private:
-    /// What lanes report.
+    /// Takes what a lane reports.
     struct lane_sink {
         frontend_engine& engine;
         link_type& from;
@@ -220,8 +219,8 @@ template <class Format, class Lanes, class Control> class frontend_engine {
             from.give_back(place);
         give_back_returned();
     }
-    // Looks at the values of rows that have come, without the lock where nobody else drives meanwhile. A row has come when it was
-    // looked at. Returns the time.
+    // Checks the values of rows that have landed; without the lock where this thread drives. A row counts as
+    // come when its check ends. Returns that time.
     std::int64_t check_landed(std::int64_t now, bool may_unlock) noexcept {
         if (!landed_.any()) return now;
         auto const check = [this](std::span<std::byte const> bytes) noexcept {
@@ -242,7 +241,7 @@ template <class Format, class Lanes, class Control> class frontend_engine {
         });
         return now;
     }
-    // Early rows that are kept no longer.
+    // Gives back the places of early rows that are kept no longer.
     void give_back_returned() noexcept {
         for (early_row row; table.next_returned(row);)
             if (link_type* const from = links.of_admission(row.peer, row.incarnation))
@@ -294,13 +293,13 @@ template <class Format, class Lanes, class Control> class frontend_engine {
             ready.wake();
         }
     }
-    // The door's thread tells the program.
+    // Wakes the acceptor's thread, which reports the change of probation to the program.
     HERRING_SETUP void verdict(std::size_t member, bool slow) noexcept {
         (slow ? slow_since : fast_since).insert(member);
         (slow ? fast_since : slow_since).erase(member);
         if (!tells_verdicts_ || control == nullptr) return;
         has_verdict.store(true, std::memory_order_release);
-        if constexpr (requires(Control & door) { door.nudge(); }) control->nudge();
+        if constexpr (requires(Control & acceptor) { acceptor.nudge(); }) control->nudge();
     }
 
     bool take(wait_set::found const& events, std::int64_t now) noexcept {

@@ -1,4 +1,4 @@
-// herring: the members of a frontend: who is in the roster, who comes and goes, and what the program is told of it.
+// herring: the members of a frontend: roster, admissions, losses, and the program's handler of changes.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_ENSEMBLE_FRONTEND_MEMBERS_HPP
 #define HERRING_ENSEMBLE_FRONTEND_MEMBERS_HPP
@@ -8,8 +8,7 @@
 #include "herring/base/fixed_array.hpp"
 #include "herring/ensemble/admission.hpp"
 #include "herring/ensemble/change.hpp"
-#include "herring/ensemble/change_teller.hpp"
-#include "herring/ensemble/frontend_lock.hpp"
+#include "herring/ensemble/frontend_driver.hpp"
 #include "herring/ensemble/ids.hpp"
 #include "herring/ensemble/lane.hpp"
 #include "herring/ensemble/member_set.hpp"
@@ -26,15 +25,17 @@
 
 namespace HERRING_NAMESPACE::detail::ensembles {
 
-/// Threads:  `admitted`, `draining`, `lost`, `nudged` and `refused` by the door's thread; `add` by any. They take the engine's
-///           lock; the others are called with it.
+/// The members of a frontend; the sink of its acceptor.
+///
+/// Threads:  `admitted`, `draining`, `lost`, `nudged` and `refused`: the acceptor's thread; `add`: any. These
+///           take the engine's lock; all others require it.
 /// Lifetime: no longer than the engine and the options.
 template <class Lanes, class Engine> class frontend_members {
   public:
     using link_type = typename Engine::link_type;
     using least_members = std::size_t (*)(std::size_t roster) noexcept;
 
-    /// `least`: k, where the options have none.
+    /// `least`: returns k where the options have none.
     HERRING_SETUP frontend_members(Engine& engine, frontend_options const& options, std::size_t row_bytes,
                                    least_members least)
         : engine_(engine), options_(options), row_bytes_(row_bytes), least_(least),
@@ -51,9 +52,9 @@ template <class Lanes, class Engine> class frontend_members {
     // ---- with the lock
 
     std::size_t size() const noexcept { return names_.size(); }
-    /// They do not move as long as the frontend is there.
+    /// The names of the roster. They do not move while the frontend lives.
     std::vector<std::string> const& names() const noexcept { return names_; }
-    /// Of a request that gives none.
+    /// The k of a request that gives none.
     std::size_t k() const noexcept { return k_; }
     struct replica_state {
         bool admitted = false, draining = false, slow = false, shared = false;
@@ -70,9 +71,11 @@ template <class Lanes, class Engine> class frontend_members {
         }
     }
 
-    // ---- without it
+    // ---- without the lock
 
-    /// Errors: `bad_argument` for a name that is there, or beyond `most_members`.
+    /// Adds a member at the end of the roster.
+    ///
+    /// Errors: `bad_argument` for a name that is in the roster, or beyond `most_members`.
     HERRING_SETUP void add(std::string const& name) {
         option_check const check{"frontend"};
         check.name("a member's name", name);
@@ -147,6 +150,7 @@ template <class Lanes, class Engine> class frontend_members {
         }
         tell(change_kind::lost, peer, why);
     }
+    int local_memory() const noexcept { return engine_.requests.descriptor(); }
     HERRING_SETUP void nudged() noexcept {
         if (!engine_.has_verdict.exchange(false, std::memory_order_acq_rel)) return;
         member_set slow, recovered;
@@ -176,7 +180,7 @@ template <class Lanes, class Engine> class frontend_members {
   private:
     using guard = frontend_lock::guard;
 
-    // The policy is asked through a pointer, which no request does.
+    // Sets k. The policy is called through a pointer, never by a request.
     HERRING_SETUP void count() noexcept { k_ = options_.k > 0 ? options_.k : least_(names_.size()); }
     HERRING_SETUP void tell(change_kind what, peer_index peer, std::string_view why) noexcept {
         std::size_t const member = peer / options_.replicas;
@@ -188,7 +192,7 @@ template <class Lanes, class Engine> class frontend_members {
         {
             guard const held(engine_.lock);
             if (member >= names_.size()) return;
-            c.name = names_[member]; // does not move: the list has its room
+            c.name = names_[member]; // does not move: the vector has reserved its room
             c.admitted = engine_.table.admitted_members();
         }
         teller_.tell(c);
@@ -200,9 +204,9 @@ template <class Lanes, class Engine> class frontend_members {
     least_members least_;
     std::size_t k_ = 0;
     change_teller teller_;
-    fixed_array<bool> seen_; // peers that were admitted once
+    fixed_array<bool> seen_; // peers that were admitted before
     std::vector<std::string> names_;
-    std::uint64_t serials_ = 0; // of admissions
+    std::uint64_t serials_ = 0; // number of the last admission
 };
 
 } // namespace HERRING_NAMESPACE::detail::ensembles

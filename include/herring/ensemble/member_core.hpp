@@ -11,7 +11,6 @@
 #include "herring/ensemble/member.hpp"
 #include "herring/ensemble/member_links.hpp"
 #include "herring/ensemble/outcome.hpp"
-#include "herring/ensemble/shape.hpp"
 #include "herring/machine/forks.hpp"
 #include "herring/machine/futex.hpp"
 #include "herring/machine/monitor.hpp"

@@ -8,8 +8,8 @@
 #include "herring/ensemble/ids.hpp"
 #include "herring/ensemble/lane.hpp"
 #include "herring/ensemble/outcome.hpp"
-#include "herring/ensemble/row_region.hpp"
 #include "herring/ensemble/shared_lane.hpp"
+#include "herring/ensemble/shared_regions.hpp"
 #include "herring/ensemble/tcp_lane.hpp"
 #include "herring/machine/descriptor.hpp"
 

@@ -21,7 +21,7 @@ enum class pack_fault {
     none,
     element,
     element_left_out,
-    policy, // one of those of every pack; `pack_sentences` has its sentence
+    policy, // `pack_sentences` has the sentence, for every kind of pack
     axis_of_reducers,
     transport_named,
     missing_combine,
@@ -37,7 +37,7 @@ template <class Element> constexpr pack_fault fault_of_element() noexcept {
         return pack_fault::element;
 }
 
-// `Known`: the result for an axis that ensembles have.
+// Returns `Known` for an axis of ensembles, else the fault.
 template <class Axis, pack_fault Known = pack_fault::none> constexpr pack_fault fault_of_axis() noexcept {
     if (std::is_same_v<Axis, axes::transport>) return pack_fault::transport_named;
     return axis_place<Axis> < 0 ? pack_fault::axis_of_reducers : Known;
@@ -136,7 +136,7 @@ template <class Element, class... Policy> struct sentences {
                   "to include herring/ensemble/pack.hpp alone; include <herring/ensemble.hpp>");
 };
 
-// Prints the sentence that every pack has about the first policy that is none.
+// Prints the sentence about the first type that is no policy.
 template <class Policy, class... Rest> constexpr bool policies_are_sound() noexcept {
     if constexpr (ensembles::fault_of_policy<Policy>() == pack_fault::policy)
         return holds<pack_sentences<no_pack, Policy>>;
@@ -168,8 +168,8 @@ template <class Element, class... Policy> struct resolved<true, Element, Policy.
 
 /// Maps an element type and policies in any order to `pack<...>`.
 ///
-/// Errors: one static_assert sentence: `[HRG-Enn]` for the pack, `[HRG-Pnn]` for a type that is no policy, that of an axis for
-///         a policy that breaks one of its clauses; then the type is `rejected<Element>`.
+/// Errors: one static_assert sentence: `[HRG-Enn]` for the pack, `[HRG-Pnn]` for a type that is no policy,
+///         that of an axis for a policy that breaks one of its clauses; then the type is `rejected<Element>`.
 template <class Element, class... Policy> struct resolve_pack {
     static constexpr bool sound = [] {
         if constexpr (ensembles::diagnose<Element, Policy...>().what == pack_fault::policy) {

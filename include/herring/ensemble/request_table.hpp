@@ -1,26 +1,18 @@
-// herring: the rules of an ensemble's frontend: whom a request asks, which rows count, when it is decided and how.
+// herring: the rules of a frontend: which members are asked, which rows count, when and how it is decided.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_ENSEMBLE_REQUEST_TABLE_HPP
 #define HERRING_ENSEMBLE_REQUEST_TABLE_HPP
 
 #include "herring/base/config.hpp"
 #include "herring/ensemble/counters.hpp"
-#include "herring/ensemble/credits.hpp"
-#include "herring/ensemble/due_queue.hpp"
-#include "herring/ensemble/early_rows.hpp"
-#include "herring/ensemble/hedging.hpp"
 #include "herring/ensemble/ids.hpp"
-#include "herring/ensemble/lateness.hpp"
 #include "herring/ensemble/member_set.hpp"
 #include "herring/ensemble/outcome.hpp"
+#include "herring/ensemble/quorum.hpp"
 #include "herring/ensemble/request_answers.hpp"
-#include "herring/ensemble/request_decisions.hpp"
-#include "herring/ensemble/request_hedges.hpp"
-#include "herring/ensemble/request_members.hpp"
-#include "herring/ensemble/slots.hpp"
-#include "herring/ensemble/table_options.hpp"
-#include "herring/ensemble/table_roster.hpp"
-#include "herring/quorum/quorum.hpp"
+#include "herring/ensemble/request_roster.hpp"
+#include "herring/ensemble/request_rules.hpp"
+#include "herring/ensemble/request_slots.hpp"
 
 #include <algorithm>
 #include <cstddef>
@@ -31,29 +23,52 @@
 
 namespace HERRING_NAMESPACE::detail::ensembles {
 
-/// The state of all requests in flight, without socket, clock or lock: what has happened is told, with the time; what is to be
-/// done is asked.
+struct table_options {
+    std::size_t members = 0;  ///< at most member_set::capacity
+    std::size_t replicas = 1; ///< of each member
+    std::size_t in_flight = 64;
+    std::size_t credits = 0;   ///< unanswered requests that a peer may have; 0: in_flight
+    std::size_t k = 1;         ///< of a request that gives none
+    std::int64_t early_ns = 0; ///< how long early rows are kept; 0: not at all
+    quorum_tuning quorum{};
+    hedging_tuning hedging{};
+
+    constexpr table_options with_credits() const noexcept {
+        table_options made = *this;
+        if (made.credits == 0) made.credits = in_flight;
+        return made;
+    }
+};
+
+/// The rules for all requests in flight, without socket, clock or lock: the caller reports events with their
+/// times, and fetches the actions.
 ///
-/// Every call that takes a time first does what was due until then, so that what a request's answer is depends on the times of
-/// events only, not on how often the table is called. A row at the very end of a grace or deadline is late. After each call
-/// `next_hedge`, `next_ask`, `next_decided` and `next_returned` may have something.
+/// A call with a time first does what was due until then. So an answer depends on the times of events alone,
+/// not on how often the table is called. A row at the very end of a grace or deadline is late. After each
+/// call `next_hedge`, `next_ask`, `next_decided` and `next_returned` may have actions.
 ///
-/// Rules:   *Asked* are the admitted members of the roster, or of `among`, one replica each: that with the fewest unanswered
-///          requests, which has a credit. One without a credit is asked when it has one, the oldest request first and before any that begins
-///          then, unless k others have come by then. Where they are fewer than k all together, or the deadline has passed, nobody is
-///          asked and the request is decided at once, as failed.
-///          *Decided* is a request when all its members are in (full), when those that are waited for are in and at least k
-///          (partial), at the end of the grace (partial), at the deadline (partial from k on, else failed), and when k
-///          cannot be reached any more (failed). What is counted then is in the answer, whatever the outcome.
-///          *Probation*: a member is late for a request that ends by time, grace or deadline, without its row, unless the row comes
-///          within late_after_us of the k-th (`probation`). One that was not waited for, in a request that ended otherwise, is judged
-///          when its row comes, in the same way. Losses, declines and refused rows are no verdict; a new connection of a member of one
-///          replica begins anew.
-///          *Early* rows, of ids that nobody has expected yet, are kept, `early_places` of each peer, the newest ones, until
-///          they are expected, too old, or their peer is lost. When they are expected they count as if they came then.
-///          *Hedges*: `hedging.hpp`. A replica that is lost is replaced at once, within the budget, where another one is there.
+/// Rules:   *Asked* are the admitted members of the roster, or of `among`, one replica each: the one with a
+///          credit and the fewest unanswered requests. A member without a credit is asked when it has one,
+///          the oldest request first, before requests that begin then, unless k others have come. If fewer
+///          than k members can be asked, or the deadline has passed, no member is asked and the request has
+///          failed at once.
+///          *Decided* is a request when all its members are in (full); when all that are waited for are in,
+///          at least k (partial); at the end of the grace (partial); at the deadline (partial from k on, else
+///          failed); when k cannot be reached any more (failed). The rows counted by then are in the answer,
+///          whatever the outcome.
+///          *Probation*: a member is late for a request that ends by time, grace or deadline, without its
+///          row, unless the row comes within late_after_us of the k-th (`probation`). A member that was not
+///          waited for, in a request that ended otherwise, is judged in the same way when its row comes.
+///          Losses, declines and refused rows judge nothing; a new connection of a member of one replica
+///          begins anew.
+///          *Early* rows, of ids that are not expected yet, are kept, the newest `early_places` of each peer,
+///          until they are expected, too old, or their peer is lost. Once expected they count as if they came
+///          then.
+///          *Hedges*: `hedge_delay`, `hedge_budget`. A replica that is lost is replaced at once, within the
+///          budget, if another one is admitted.
 /// Units:   nanoseconds of one steady clock.
-/// Cost:    nothing is allocated after construction, `add_member` excepted. begin and decide: O(members); a row: O(log in_flight).
+/// Cost:    only construction and `add_member` allocate. begin and decide: O(members); a row: O(log
+///          in_flight).
 /// Memory:  a place for each member of each request in flight, and one for each credit of each peer.
 /// Threads: one at a time.
 class request_table {
@@ -69,7 +84,7 @@ class request_table {
     request_table(request_table const&) = delete;
     request_table& operator=(request_table const&) = delete;
 
-    /// The roster grows at its end. Allocates. Requests in flight do not ask the new member.
+    /// Adds a member at the end of the roster. Allocates. Requests in flight do not ask it.
     HERRING_SETUP void add_member() {
         roster_.add();
         pool_.grow(roster_.size());
@@ -77,12 +92,12 @@ class request_table {
     }
     std::size_t members() const noexcept { return roster_.size(); }
     std::size_t replicas() const noexcept { return options_.replicas; }
-    /// Of requests that give none, from the next on.
+    /// Sets k for later requests that give none.
     void set_k(std::size_t k) noexcept { options_.k = k; }
 
     // ---- connections
 
-    /// A peer is connected, as `incarnation`. An earlier incarnation of it is lost.
+    /// Admits a peer as `incarnation`. An earlier incarnation of it is lost.
     void admitted(peer_index at, std::uint64_t incarnation, std::int64_t now) noexcept {
         if (!roster_.has(at)) return;
         lost(at, now);
@@ -93,7 +108,7 @@ class request_table {
             roster_.forget_verdicts(at);
         }
     }
-    /// Its connection has ended: what it had not answered is missed.
+    /// Ends a peer's connection: requests that it had not answered miss it.
     void lost(peer_index at, std::int64_t now) noexcept {
         advance(now);
         if (!roster_.has(at) || roster_.peer(at).is == roster_peer::state::absent) return;
@@ -126,7 +141,7 @@ class request_table {
                 decisions_.gone(s, asked, miss::lost, now);
         }
     }
-    /// A peer is asked no more; rows that it owes still count.
+    /// Stops asking a peer; rows that it owes still count.
     void draining(peer_index at) noexcept {
         if (!roster_.has(at) || roster_.peer(at).is != roster_peer::state::admitted) return;
         roster_.peer(at).is = roster_peer::state::draining;
@@ -141,10 +156,10 @@ class request_table {
     bool is_admitted(peer_index at) const noexcept {
         return roster_.has(at) && roster_.peer(at).is == roster_peer::state::admitted;
     }
-    /// Members that would be asked if they have credit: those with a replica that is admitted and not draining.
+    /// Counts the members with a replica that is admitted and not draining.
     std::size_t admitted_members() const noexcept { return roster_.admitted(); }
     bool on_probation(std::size_t m) const noexcept { return roster_[m].standing.on(); }
-    /// A member whose probation has begun or ended since it was last reported. False: none.
+    /// Gives a member whose probation has begun or ended since the last report. False: there is none.
     bool next_probation(std::size_t& m, bool& on) noexcept { return roster_.next_probation(m, on); }
 
     // ---- requests
@@ -155,13 +170,13 @@ class request_table {
         std::size_t k = 0;                 ///< 0: that of the options
         member_set const* among = nullptr; ///< nullptr: all of the roster
         std::uint64_t expected_id = 0;     ///< if `expect`: below 2^63, of no request in flight
-        bool expect = false;               ///< nobody is sent anything: members have their input elsewhere
+        bool expect = false;               ///< nothing is sent: members have the input from elsewhere
     };
     struct begun {
         outcome refused = outcome::
-            full; ///< full: the request is in `slot`. busy, closed; failed: no such expected id can be
+            full; ///< full: the request is in `slot`. busy, closed; failed: the expected id is not valid
         slot_index slot = no_slot;
-        std::uint64_t id = 0; ///< of no other request of this table, if not expected
+        std::uint64_t id = 0; ///< unique in this table, unless expected
     };
 
     /// Takes a request. It may be decided when this returns.
@@ -170,16 +185,16 @@ class request_table {
         if (r.expect && early_.any() && b.refused == outcome::full) take_early(b.id, now);
         return b;
     }
-    /// Whether a request has this id, and its slot is not free yet.
+    /// True if a request has this id and its slot is not free yet.
     bool is_in_flight(std::uint64_t id) const noexcept { return pool_.find(id) != no_slot; }
-    /// Peers that the request is to be sent to, or was; none if it is expected.
+    /// Returns the peers that the request was or is to be sent to; none if it is expected.
     std::span<peer_index const> asked(slot_index at) const noexcept {
         return {pool_.asked(at), pool_[at].asked};
     }
 
     using arrival = ensembles::arrival;
 
-    /// A row has come in. If it is neither counted nor early, the caller gives its place back at once.
+    /// Takes a row. If it is neither counted nor early, the caller gives its place back at once.
     arrival row(peer_index at, std::uint64_t incarnation, std::uint64_t id, place_index place,
                 row_check check, std::int64_t now) noexcept {
         advance(now);
@@ -188,7 +203,7 @@ class request_table {
         return early_.keep(
             {.id = id, .incarnation = incarnation, .came = now, .peer = at, .place = place, .check = check});
     }
-    /// A peer answers that it does not answer a request.
+    /// Takes a peer's refusal to answer a request.
     void declined(peer_index at, std::uint64_t incarnation, std::uint64_t id, decline why,
                   std::int64_t now) noexcept {
         advance(now);
@@ -202,8 +217,8 @@ class request_table {
                             now);
     }
 
-    /// A request could not be sent to a peer that it was to be sent to: no place is left for its row. It is as if the peer had no
-    /// credit until it answers something, or a row of its is given back.
+    /// Records that a request could not be sent to a peer, as no place is left for its row. The peer counts
+    /// as without credit until it answers a request or one of its rows is given back.
     void unsent(peer_index at, std::uint64_t incarnation, std::uint64_t id, std::int64_t now) noexcept {
         advance(now);
         request_answer const a = answers_.take(at, incarnation, id, false);
@@ -238,38 +253,39 @@ class request_table {
             decisions_.reschedule(at);
         }
     }
-    /// When `advance` has something to do; `never_ns`.
+    /// Returns when `advance` is due; `never_ns`: not at all.
     std::int64_t next_event() const noexcept { return due().time(); }
 
-    /// A request that is to be sent to a second replica. False: none.
+    /// Gives a request to send to a second replica. False: there is none.
     bool next_hedge(slot_index& at, peer_index& to) noexcept { return hedges_.next(at, to); }
-    /// Requests wait for a member's credit: after `release`, which knows no time, there may be one for them: `advance` comes first.
+    /// True if requests wait for credits. After `release`, which takes no time, call `advance`, then
+    /// `next_ask`.
     bool any_waiting() const noexcept { return roster_.any_waiting(); }
-    /// A request that is to be sent to a member that had no credit before. False: none.
+    /// Gives a request to send to a member that had no credit before. False: there is none.
     bool next_ask(slot_index& at, peer_index& to) noexcept {
         if (!roster_.any_waiting() || !members_.ask_later(at, to, now_)) return false;
         decisions_.reschedule(at); // there may be a hedge
         return true;
     }
-    /// An early row that is kept no longer and did not count: its place is the caller's again. False: none.
+    /// Gives an early row that was dropped: its place is the caller's again. False: there is none.
     bool next_returned(early_row& row) noexcept { return early_.next_returned(row); }
-    /// A request that has been decided, each once, in the order of decisions. False: none.
+    /// Gives a decided request, each once, in the order of decisions. False: there is none.
     bool next_decided(slot_index& at) noexcept { return decisions_.next(at); }
 
-    /// Ends a request that is not decided as cancelled. False: there is none with this id in the slot, or it is decided.
+    /// Ends an undecided request as cancelled. False: the slot has no undecided request with this id.
     bool cancel(slot_index at, std::uint64_t id) noexcept {
         if (at >= pool_.size() || !is_open(at) || pool_[at].id != id) return false;
         decisions_.decide(at, outcome::cancelled, now_, ending::other);
         return true;
     }
-    /// Ends all requests as closed, and refuses those to come.
+    /// Ends all requests as closed, and refuses later ones.
     void close(std::int64_t now) noexcept {
         advance(now);
         closed_ = true;
         while (!due().empty())
             decisions_.decide(due().first(), outcome::closed, now, ending::other); // all that are open
     }
-    /// Frees a decided slot: calls `give(peer_index, place_index)` for each row that was counted.
+    /// Frees a decided slot: calls `give(peer_index, place_index)` for each row that counted.
     template <class Give> void release(slot_index at, Give&& give) noexcept {
         if (is_open(at)) decisions_.decide(at, outcome::cancelled, now_, ending::other);
         decisions_.unlink(at);
@@ -281,13 +297,14 @@ class request_table {
         pool_.release(at);
     }
 
-    // ---- what became of a decided request, until its release
+    // ---- a decided request, until its release
 
     /// The rows that counted, in roster order, whatever the outcome.
     std::span<contribution const> contributions(slot_index at) const noexcept {
         return {pool_.rows(at), pool_[at].is == request_slot::state::decided ? pool_[at].counted : 0};
     }
-    /// The row of a contributor has changed since it counted, and is not sound any more. Its place is still its own.
+    /// Marks the row of a contributor as changed since it counted, and no longer sound. Its place stays
+    /// taken.
     void refuse(slot_index at, std::size_t m) noexcept {
         pool_.member(at, m).why = miss::refused_row;
         ++roster_[m].counts.refused_rows[static_cast<std::size_t>(row_check::malformed)];
@@ -298,11 +315,11 @@ class request_table {
     miss why(slot_index at, std::size_t m) const noexcept {
         return m < pool_[at].members ? pool_.member(at, m).why : miss::not_asked;
     }
-    /// From the request's entry to the member's row, also if that came late; −1: none has come.
+    /// Returns the time from the request's entry to the member's row, late rows included; −1: none has come.
     std::int64_t latency_ns(slot_index at, std::size_t m) const noexcept {
         return m < pool_[at].members ? pool_.member(at, m).latency : -1;
     }
-    /// From the request's entry to its decision.
+    /// Returns the time from the request's entry to its decision.
     std::int64_t decided_ns(slot_index at) const noexcept { return pool_[at].decided - pool_[at].entered; }
     std::uint64_t id(slot_index at) const noexcept { return pool_[at].id; }
     std::size_t k(slot_index at) const noexcept { return pool_[at].k; }
@@ -313,7 +330,7 @@ class request_table {
     std::size_t unanswered_by(peer_index at) const noexcept { return roster_.peer(at).owed.used(); }
     member_counters const& counters(std::size_t m) const noexcept { return roster_[m].counts; }
     frontend_counters const& totals() const noexcept { return totals_; }
-    /// From sending a request to its row, late ones too.
+    /// From sending a request to its row, late rows included.
     time_window const& latencies(std::size_t m) const noexcept { return roster_[m].latencies; }
     /// From a decision without the member to its row.
     time_window const& lateness(std::size_t m) const noexcept { return roster_[m].lateness; }
@@ -324,7 +341,7 @@ class request_table {
     due_queue const& due() const noexcept { return decisions_.due(); }
     bool is_open(slot_index at) const noexcept { return pool_[at].is == request_slot::state::open; }
 
-    // Requests wait for its credit, and it has no replica any more that is asked.
+    // True if requests wait for a credit of the member, and no replica is left to ask.
     bool will_not_be_asked(std::size_t m) const noexcept {
         return roster_[m].waiting > 0 && !roster_.choose(m, no_peer).admitted;
     }
@@ -397,7 +414,7 @@ class request_table {
         return arrival::late;
     }
 
-    // Of a request that has begun, in the order in which they came.
+    // Counts the early rows of a request that has begun, in the order of arrival.
     void take_early(std::uint64_t id, std::int64_t now) noexcept {
         for (early_row row; early_.take(id, now, row);) {
             advance(now); // a grace of no time ends with the row before

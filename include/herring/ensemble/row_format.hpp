@@ -1,4 +1,4 @@
-// herring: the rows of an ensemble: what members encode, and what the frontend checks, folds and decodes.
+// herring: the format of an ensemble's rows: encoded by members; checked, folded and decoded by the frontend.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_ENSEMBLE_ROW_FORMAT_HPP
 #define HERRING_ENSEMBLE_ROW_FORMAT_HPP
@@ -9,18 +9,18 @@
 #include <type_traits>
 
 #include "herring/base/config.hpp"
-#include "herring/combine/combine.hpp"
+#include "herring/ensemble/combine.hpp"
 #include "herring/ensemble/dense_rows.hpp"
 #include "herring/ensemble/entry_rows.hpp"
 #include "herring/ensemble/outcome.hpp"
-#include "herring/outputs/of.hpp"
+#include "herring/ensemble/outputs.hpp"
 #include "herring/policy/check.hpp"
 #include "herring/wire/wire.hpp"
 
 namespace HERRING_NAMESPACE::detail::ensembles {
 
-/// Whether rule, codec and outputs fit each other and the element type; prints one sentence for the first that does not.
-/// All four are policies already, and the element is one of herring's.
+/// Checks that rule, codec and outputs fit each other and the element type; prints one sentence for the first
+/// that does not. Requires that all of them are policies, and the element one of Herring's.
 template <class Element, class Combine, class Wire, class Outputs> struct rows_fit {
     using space = typename Combine::space;
     using weighting = typename Combine::weighting;
@@ -79,29 +79,32 @@ using rows_of = std::conditional_t<Combine::facts.votes || Wire::facts.entries,
 
 /// The format of a pack's rows. Pure: its bits are a function of the rows, their order and their weights.
 ///
-/// row_bytes(elements)         bytes of an encoded row, whatever is in it
-/// encode(row, out)            a member's row; out has row_bytes. Not `good`: the row is refused, and out means nothing
-/// check(row, elements)        of what came in: afterwards `fold` and `decode` read within it, and meet no NaN
-/// decode(row, elements, out)  a checked row, for member_rows(): where it is dense its numbers in the space of the combine
-///                             rule; else row_entries(elements) entries at most, and it returns how many
-/// result_bytes(elements, members), results_in(memory, elements, members)
-///                             memory, 64-byte aligned, that the results and the scratch of one request take
-/// fold(rows, weights, elements, results)
-///                             checked rows in the order of the roster, 1 to `members` of them, at any alignment; as many
-///                             weights, or none: all 1. False, and nothing written, where no weight is left: they are 0
+/// row_bytes(elements)                    Returns the bytes of an encoded row, whatever its numbers.
+/// encode(row, out)                       Encodes a member's row; out has row_bytes. Unless the result is
+///                                        `good`, the row is refused and out means nothing.
+/// check(row, elements)                   Checks a row that came in: afterwards `fold` and `decode` read
+///                                        within it and meet no NaN.
+/// decode(row, elements, out)             Decodes a checked row for member_rows(). Dense: its numbers in the
+///                                        space of the combine rule; else at most row_entries(elements)
+///                                        entries, and returns how many.
+/// result_bytes(elements, members)        Returns the bytes of results and scratch of one request.
+/// results_in(memory, elements, members)  Places them in memory that is 64-byte aligned.
+/// fold(rows, weights, elements, results) Folds checked rows in roster order, 1 to `members`, at any
+///                                        alignment; as many weights, or none: all 1. False, with nothing
+///                                        written, if all weights are 0.
+/// is_sound(results)                      True if good rows can have these results; a sum too large for a
+///                                        float is not sound, though the rows may be. For rows that may have
+///                                        changed since their check.
 ///
-/// is_sound(results)           whether they can be those of rows that are good; a sum that is too large for a float is not sound,
-///                             though the rows may be. For rows that may have changed since their check
-///
-/// Cost:   `fold` reads each row once. No function allocates.
-/// Blocks: never.
+/// Cost:    `fold` reads each row once. No function allocates.
+/// Blocks:  never.
 /// Threads: any number, each with results of its own.
 template <class Element, class Combine, class Wire, class Outputs>
 struct row_format : rows_of<Element, Combine, Wire, Outputs>::type {
-    /// `results` has `values`, one an element; else it has `entries`.
+    /// True if `results` has `values`, one an element; else it has `entries`.
     static constexpr bool dense = !Combine::facts.votes && !Wire::facts.entries;
 
-    /// What is wrong with the weights that were given with a request, for an error's text; nullptr: nothing.
+    /// Returns the fault of weights that were given with a request, for an error's text; nullptr: none.
     HERRING_SETUP static char const* fault_of_weights(std::span<float const> weights) noexcept {
         using weighting = typename Combine::weighting;
         if (weights.empty()) return nullptr;

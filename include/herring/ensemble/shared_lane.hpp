@@ -9,8 +9,7 @@
 #include "herring/ensemble/ids.hpp"
 #include "herring/ensemble/lane.hpp"
 #include "herring/ensemble/outcome.hpp"
-#include "herring/ensemble/request_region.hpp"
-#include "herring/ensemble/row_region.hpp"
+#include "herring/ensemble/shared_regions.hpp"
 #include "herring/ensemble/shared_ring.hpp"
 #include "herring/machine/descriptor.hpp"
 

@@ -1,30 +1,41 @@
-// herring: the concept of wire policies: how numbers become bytes, and bytes numbers again.
+// herring: the concept of wire policies: numbers to bytes, and bytes to numbers.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_WIRE_WIRE_HPP
 #define HERRING_WIRE_WIRE_HPP
-
-#include <concepts>
-#include <cstddef>
-#include <limits>
-#include <span>
-#include <type_traits>
 
 #include "herring/base/config.hpp"
 #include "herring/model/element.hpp"
 #include "herring/policy/policy.hpp"
 
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <type_traits>
+
 namespace HERRING_NAMESPACE {
 
-/// What a codec promises, as `static constexpr wire_facts facts{...};`.
+/// An element of a row with its index. On the wire the value is a log-probability; in answers a probability,
+/// or a share of votes.
+struct entry {
+    std::uint32_t id = 0; ///< index in the row
+    float value = 0;
+
+    friend constexpr bool operator==(entry const&, entry const&) = default;
+};
+static_assert(sizeof(entry) == 8);
+
+/// The properties of a codec, as `static constexpr wire_facts facts{...};`.
 struct wire_facts {
-    bool exact = false;   ///< what is decoded is what was encoded
+    bool exact = false;   ///< decoded numbers are the encoded ones
     bool entries = false; ///< ids and log-probabilities of some elements travel, not a number an element
     /// Elements that are encoded together: a codec is called with whole groups, but for the end of a row.
     std::size_t group = 1;
-    /// What a probability of 1 is encoded as, where the codec's range begins far from 0: rows of probabilities are
+    /// The code of a probability of 1, where the codec's range begins far from 0: rows of probabilities are
     /// multiplied by it. A power of two.
     float one = 1;
-    float largest = std::numeric_limits<float>::max(); ///< numbers above it cannot be encoded
+    float largest = std::numeric_limits<float>::max(); ///< larger numbers cannot be encoded
 };
 
 template <class Policy>
@@ -38,7 +49,7 @@ template <class Policy>
 concept wire_says_what_it_supports = requires {
     { Policy::template supports<float> } -> std::convertible_to<bool>;
 };
-/// Clause: `bytes<Element>(elements)` is what they take when encoded, which depends on their number alone.
+/// Clause: `bytes<Element>(elements)` is the size of encoded elements, which depends on their number alone.
 template <class Policy>
 concept wire_bounds_bytes = requires(std::size_t elements) {
     // clang-format off
@@ -54,8 +65,8 @@ concept wire_encodes = requires(std::span<float const> numbers, std::span<std::b
     { Policy::template decode<float>(bytes, decoded) } noexcept;
     // clang-format on
 };
-/// Clause: a codec of entries says how many a row has, `count(elements) noexcept`, at most `elements`; the rest is the
-/// library's.
+/// Clause: a codec of entries says how many a row has, `count(elements) noexcept`, at most `elements`; the
+/// library does the rest.
 template <class Policy>
 concept wire_counts_entries = requires(std::size_t elements) {
     // clang-format off
@@ -63,14 +74,15 @@ concept wire_counts_entries = requires(std::size_t elements) {
     // clang-format on
 };
 
-/// A codec. It has no state: what is decoded depends on the bytes alone, wherever a group lies.
+/// A codec. It has no state: the decoded numbers depend on the bytes alone, wherever a group lies.
 ///
-/// Shape:   encode<Element>: n numbers of accumulator<Element> → bytes<Element>(n) bytes, at any alignment; decode the other
-///          way. bytes(a + b) = bytes(a) + bytes(b) where a is a multiple of `facts.group`.
-/// Errors:  none. Any bytes decode to something; who receives them looks at the numbers.
+/// Shape:   encode<Element>: n numbers of accumulator<Element> → bytes<Element>(n) bytes, at any alignment;
+///          decode the other way. bytes(a + b) = bytes(a) + bytes(b) where a is a multiple of `facts.group`.
+/// Errors:  none. Any bytes decode to some numbers; the receiver checks them.
 ///
-/// A codec with one lane an element, `template <class Element> using lane = ...`, an element type of herring's, lets kernels
-/// read lanes as they lie, without a pass of its own: `wire::lanes_of` is all of it.
+/// A codec with one lane an element, `template <class Element> using lane = ...`, an element type of
+/// Herring's, lets kernels read lanes where they lie, without a pass to decode them; derive it from
+/// `wire::lanes_of`.
 template <class Policy>
 concept wire_policy = std::same_as<typename Policy::axis, axes::wire> && wire_named<Policy> &&
     wire_states_facts<Policy> && wire_says_what_it_supports<Policy> &&
@@ -118,12 +130,12 @@ template <class Policy> struct check<axes::wire, Policy> {
                   "return the lesser of the two");
 };
 
-/// Whether the codec takes rows of an element type.
+/// True if the codec takes rows of an element type.
 template <class Policy, class Element>
 concept wire_supports = wire_policy<Policy> && element_type<Element> &&
     bool(Policy::template supports<Element>);
 
-/// Whether kernels can read its lanes as they lie.
+/// True if kernels can read the codec's lanes where they lie.
 template <class Policy, class Element>
 concept wire_with_lanes = wire_policy<Policy> && requires {
     typename Policy::template lane<Element>;

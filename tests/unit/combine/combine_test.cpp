@@ -1,6 +1,6 @@
-// herring: tests of combine/combine.hpp.
+// herring: tests of ensemble/combine.hpp.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/combine/combine.hpp"
+#include "herring/ensemble/combine.hpp"
 
 #include <span>
 

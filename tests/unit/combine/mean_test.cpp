@@ -1,6 +1,6 @@
-// herring: tests of combine/mean.hpp.
+// herring: tests of ensemble/combine.hpp.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/combine/mean.hpp"
+#include "herring/ensemble/combine.hpp"
 
 #include <array>
 #include <span>

@@ -1,6 +1,6 @@
-// herring: tests of combine/space.hpp.
+// herring: tests of ensemble/combine.hpp.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/combine/space.hpp"
+#include "herring/ensemble/combine.hpp"
 
 #include "doctest/doctest.h"
 

@@ -1,6 +1,6 @@
-// herring: tests of combine/trimmed_mean.hpp.
+// herring: tests of ensemble/combine.hpp.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/combine/trimmed_mean.hpp"
+#include "herring/ensemble/combine.hpp"
 
 #include <span>
 #include <string_view>

@@ -1,6 +1,6 @@
-// herring: tests of combine/vote.hpp.
+// herring: tests of ensemble/combine.hpp.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/combine/vote.hpp"
+#include "herring/ensemble/combine.hpp"
 
 #include <string_view>
 

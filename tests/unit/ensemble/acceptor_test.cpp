@@ -25,7 +25,7 @@ using std::chrono::milliseconds;
 
 struct frontend {
     frontend_sink sink{};
-    std::optional<acceptor<frontend_sink>> at{};
+    std::optional<acceptor> at{};
 
     explicit frontend(ensembles::acceptor_options const& options = acceptor_options(), bool memory = false) {
         if (memory) sink.memory = some_memory();
@@ -494,7 +494,7 @@ TEST_CASE("acceptor: options that cannot be are named") {
         frontend_sink sink;
         change(options);
         try {
-            acceptor<frontend_sink> const made(options, a_shape(), {"a"}, sink);
+            acceptor const made(options, a_shape(), {"a"}, sink);
         } catch (herring::error const& why) {
             return why.what();
         }

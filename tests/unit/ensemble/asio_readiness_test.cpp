@@ -1,6 +1,6 @@
-// herring: tests of ensemble/asio_readiness.hpp: one wait at a time, none after it was cancelled.
+// herring: tests of ensemble/asio_operations.hpp: one wait at a time, none after it was cancelled.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/ensemble/asio_readiness.hpp"
+#include "herring/ensemble/asio_operations.hpp"
 
 #include "doctest/doctest.h"
 

@@ -1,6 +1,6 @@
-// herring: tests of ensemble/ask_check.hpp: what is refused of a request, at its bounds.
+// herring: tests of ensemble/options.hpp: what is refused of a request, at its bounds.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/ensemble/ask_check.hpp"
+#include "herring/ensemble/options.hpp"
 
 #include "doctest/doctest.h"
 

@@ -1,6 +1,6 @@
-// herring: tests of ensemble/change_teller.hpp: who is in the program's handler, and who is not.
+// herring: tests of ensemble/change.hpp: who is in the program's handler, and who is not.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/ensemble/change_teller.hpp"
+#include "herring/ensemble/change.hpp"
 
 #include "doctest/doctest.h"
 

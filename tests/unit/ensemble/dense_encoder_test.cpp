@@ -1,13 +1,10 @@
-// herring: tests of ensemble/dense_encoder.hpp: what may not travel, wherever it stands in a row, and what a row says of itself.
+// herring: tests of ensemble/dense_row.hpp: what may not travel, wherever it stands in a row, and what a row says of itself.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/ensemble/dense_encoder.hpp"
+#include "herring/ensemble/dense_row.hpp"
 
-#include "herring/combine/mean.hpp"
-#include "herring/ensemble/dense_traits.hpp"
-#include "herring/outputs/of.hpp"
-#include "herring/outputs/outputs.hpp"
-#include "herring/wire/as_is.hpp"
-#include "herring/wire/bf16.hpp"
+#include "herring/ensemble/combine.hpp"
+#include "herring/ensemble/outputs.hpp"
+#include "herring/wire/codecs.hpp"
 
 #include "doctest/doctest.h"
 

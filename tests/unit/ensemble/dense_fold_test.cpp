@@ -1,12 +1,11 @@
-// herring: tests of ensemble/dense_fold.hpp: sizes about blocks and tiles, rows without weight, and nothing written beside the results.
+// herring: tests of ensemble/dense_rows.hpp: sizes about blocks and tiles, rows without weight, and nothing written beside the results.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/ensemble/dense_fold.hpp"
+#include "herring/ensemble/dense_rows.hpp"
 
-#include "herring/combine/mean.hpp"
-#include "herring/ensemble/dense_traits.hpp"
-#include "herring/outputs/of.hpp"
-#include "herring/outputs/outputs.hpp"
-#include "herring/wire/as_is.hpp"
+#include "herring/ensemble/combine.hpp"
+#include "herring/ensemble/dense_row.hpp"
+#include "herring/ensemble/outputs.hpp"
+#include "herring/wire/codecs.hpp"
 
 #include "doctest/doctest.h"
 

@@ -11,9 +11,8 @@
 #include "doctest/doctest.h"
 
 #include "ensemble_rows.hpp"
-#include "herring/combine/vote.hpp"
-#include "herring/wire/bf16.hpp"
-#include "herring/wire/fp16.hpp"
+#include "herring/ensemble/combine.hpp"
+#include "herring/wire/codecs.hpp"
 
 namespace dense_rows_test {
 

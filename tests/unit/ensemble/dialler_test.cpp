@@ -29,7 +29,7 @@ using std::chrono::milliseconds;
 
 struct frontend {
     frontend_sink sink{};
-    std::optional<acceptor<frontend_sink>> at{};
+    std::optional<acceptor> at{};
     explicit frontend(ensembles::acceptor_options const& options = acceptor_options(), bool memory = false) {
         if (memory) sink.memory = some_memory();
         at.emplace(options, a_shape(), std::vector<std::string>{"a", "b"}, sink);

@@ -1,6 +1,6 @@
-// herring: tests of ensemble/due_queue.hpp.
+// herring: tests of ensemble/request_slots.hpp.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/ensemble/due_queue.hpp"
+#include "herring/ensemble/request_slots.hpp"
 
 #include "doctest/doctest.h"
 

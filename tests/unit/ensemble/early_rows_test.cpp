@@ -1,6 +1,6 @@
-// herring: tests of ensemble/early_rows.hpp: how many rows are kept, for how long, in which order, and of whom.
+// herring: tests of ensemble/request_answers.hpp: how many rows are kept, for how long, in which order, and of whom.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/ensemble/early_rows.hpp"
+#include "herring/ensemble/request_answers.hpp"
 
 #include "doctest/doctest.h"
 

@@ -12,9 +12,8 @@
 #include "doctest/doctest.h"
 
 #include "ensemble_rows.hpp"
-#include "herring/combine/vote.hpp"
-#include "herring/wire/decision.hpp"
-#include "herring/wire/top_k.hpp"
+#include "herring/ensemble/combine.hpp"
+#include "herring/wire/codecs.hpp"
 
 namespace entry_rows_test {
 

@@ -3,7 +3,7 @@
 #include "herring/ensemble/frontend_core.hpp"
 
 #include "herring/ensemble/frontend.hpp"
-#include "herring/ensemble/frontend_lanes.hpp"
+#include "herring/ensemble/frontend_state.hpp"
 #include "herring/waiting/waiting.hpp"
 
 #include "doctest/doctest.h"
@@ -72,7 +72,8 @@ struct sums {
 };
 
 /// Stands for the control plane: the test admits and loses members itself.
-template <class Sink> struct test_door {
+struct test_door {
+    template <class Sink>
     test_door(ensembles::acceptor_options const& o, ensembles::shape const&, std::vector<std::string> of,
               Sink&)
         : options(o), members(std::move(of)) {}

@@ -1,6 +1,6 @@
 // herring: the lanes of a frontend, and where requests lie.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/ensemble/frontend_lanes.hpp"
+#include "herring/ensemble/frontend_state.hpp"
 
 #include "herring/ensemble/lane.hpp"
 

@@ -1,6 +1,6 @@
 // herring: the links of a frontend: one a peer, kept as long as a row is held, and blamed for nothing that another one did.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/ensemble/frontend_links.hpp"
+#include "herring/ensemble/frontend_state.hpp"
 
 #include "herring/machine/descriptor.hpp"
 

@@ -1,6 +1,6 @@
 // herring: the lock of a frontend.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/ensemble/frontend_lock.hpp"
+#include "herring/ensemble/frontend_driver.hpp"
 
 #include "doctest/doctest.h"
 

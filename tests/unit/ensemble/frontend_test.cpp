@@ -49,10 +49,16 @@ struct core {
     ~core() { *made_of.destroyed = true; }
     bool is_in_handler() const noexcept { return made_of.in_handler; }
     bool shut() noexcept { return true; }
-    accepted submit(std::span<std::byte const>, std::chrono::nanoseconds, ask_options const&, std::uint64_t) {
-        return {outcome::full, 0, 5};
+    struct intent {
+        bool is_async = false;
+        std::uint64_t cookie = 0;
+        bool expect = false;
+        std::uint64_t id = 0;
+    };
+    accepted ask(std::span<std::byte const>, std::chrono::nanoseconds, ask_options const&,
+                 intent const& what) {
+        return what.is_async ? accepted{outcome::full, 0, 5} : accepted{};
     }
-    accepted ask(std::span<std::byte const>, std::chrono::nanoseconds, ask_options const&) { return {}; }
     bool next_done(ensembles::slot_index&) noexcept { return !done++; }
     record const& request(ensembles::slot_index) const noexcept { return of; }
     std::span<std::byte> result(ensembles::slot_index) noexcept { return {}; }

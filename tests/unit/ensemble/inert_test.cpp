@@ -1,6 +1,6 @@
 // herring: the stand-in for the ensemble of a refused pack: it takes what an ensemble takes.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/ensemble/inert.hpp"
+#include "herring/ensemble.hpp"
 
 #include "doctest/doctest.h"
 

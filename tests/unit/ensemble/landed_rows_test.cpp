@@ -1,6 +1,6 @@
-// herring: tests of ensemble/landed_rows.hpp: rows wait in order, and none is taken in while they are checked.
+// herring: tests of ensemble/frontend_state.hpp: rows wait in order, and none is taken in while they are checked.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/ensemble/landed_rows.hpp"
+#include "herring/ensemble/frontend_state.hpp"
 
 #include "doctest/doctest.h"
 

@@ -1,6 +1,6 @@
 // herring: the largest elements of rows in many orders, against a sort.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/ensemble/largest_entries.hpp"
+#include "herring/ensemble/entry_rows.hpp"
 
 #include <algorithm>
 #include <cstddef>

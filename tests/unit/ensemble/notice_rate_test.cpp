@@ -1,6 +1,6 @@
-// herring: tests of ensemble/notice_rate.hpp.
+// herring: tests of ensemble/change.hpp.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/ensemble/notice_rate.hpp"
+#include "herring/ensemble/change.hpp"
 
 #include "doctest/doctest.h"
 

@@ -2,11 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "herring/ensemble/pack.hpp"
 
-#include "herring/combine/mean.hpp"
-#include "herring/outputs/of.hpp"
-#include "herring/quorum/at_least.hpp"
+#include "herring/ensemble/combine.hpp"
+#include "herring/ensemble/outputs.hpp"
+#include "herring/ensemble/quorum.hpp"
 #include "herring/waiting/waiting.hpp"
-#include "herring/wire/as_is.hpp"
+#include "herring/wire/codecs.hpp"
 
 #include "doctest/doctest.h"
 

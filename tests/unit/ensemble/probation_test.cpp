@@ -1,6 +1,6 @@
-// herring: tests of ensemble/probation.hpp.
+// herring: tests of ensemble/request_roster.hpp.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/ensemble/probation.hpp"
+#include "herring/ensemble/request_roster.hpp"
 
 #include "doctest/doctest.h"
 

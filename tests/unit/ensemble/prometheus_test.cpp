@@ -1,6 +1,6 @@
-// herring: tests of ensemble/prometheus.hpp.
+// herring: tests of ensemble/counters.hpp.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/ensemble/prometheus.hpp"
+#include "herring/ensemble/counters.hpp"
 
 #include "doctest/doctest.h"
 

@@ -1,6 +1,6 @@
-// herring: tests of ensemble/request_decisions.hpp: when a request is decided, and that each decision is told once, in order.
+// herring: tests of ensemble/request_rules.hpp: when a request is decided, and that each decision is told once, in order.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/ensemble/request_decisions.hpp"
+#include "herring/ensemble/request_rules.hpp"
 
 #include "doctest/doctest.h"
 

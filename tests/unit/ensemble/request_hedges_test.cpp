@@ -1,6 +1,6 @@
-// herring: tests of ensemble/request_hedges.hpp: which second requests are sent, and that those that are not are not owed.
+// herring: tests of ensemble/request_rules.hpp: which second requests are sent, and that those that are not are not owed.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/ensemble/request_hedges.hpp"
+#include "herring/ensemble/request_rules.hpp"
 
 #include "doctest/doctest.h"
 

@@ -1,6 +1,6 @@
-// herring: tests of ensemble/request_members.hpp: who is asked, who waits for a credit, and whose turn it is then.
+// herring: tests of ensemble/request_rules.hpp: who is asked, who waits for a credit, and whose turn it is then.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/ensemble/request_members.hpp"
+#include "herring/ensemble/request_rules.hpp"
 
 #include "doctest/doctest.h"
 

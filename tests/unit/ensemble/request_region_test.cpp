@@ -1,6 +1,6 @@
-// herring: tests of ensemble/request_region.hpp.
+// herring: tests of ensemble/shared_regions.hpp.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/ensemble/request_region.hpp"
+#include "herring/ensemble/shared_regions.hpp"
 
 #include "shared_lane_pair.hpp"
 

@@ -1,6 +1,6 @@
 // herring: memory of requests in flight, and lists through them.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/ensemble/requests_in_flight.hpp"
+#include "herring/ensemble/frontend_state.hpp"
 
 #include "doctest/doctest.h"
 

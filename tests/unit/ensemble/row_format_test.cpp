@@ -13,10 +13,8 @@
 #include "doctest/doctest.h"
 
 #include "ensemble_rows.hpp"
-#include "herring/combine/median.hpp"
-#include "herring/combine/trimmed_mean.hpp"
-#include "herring/wire/bf16.hpp"
-#include "herring/wire/fp16.hpp"
+#include "herring/ensemble/combine.hpp"
+#include "herring/wire/codecs.hpp"
 
 namespace row_format_test {
 

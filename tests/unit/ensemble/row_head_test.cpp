@@ -1,6 +1,6 @@
-// herring: tests of ensemble/row_head.hpp.
+// herring: tests of ensemble/dense_row.hpp.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/ensemble/row_head.hpp"
+#include "herring/ensemble/dense_row.hpp"
 
 #include <cmath>
 #include <cstddef>

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "herring/ensemble/frontend.hpp"
 #include "herring/ensemble/frontend_core.hpp"
-#include "herring/ensemble/frontend_lanes.hpp"
+#include "herring/ensemble/frontend_state.hpp"
 #include "herring/ensemble/member_core.hpp"
 #include "herring/ensemble/member_lane.hpp"
 #include "herring/waiting/waiting.hpp"
@@ -72,7 +72,8 @@ struct sums {
 int memory_of_frontend = -1; // of the one made last
 
 /// Stands for the control plane: the test connects the members itself.
-template <class Sink> struct no_door {
+struct no_door {
+    template <class Sink>
     no_door(ensembles::acceptor_options const&, ensembles::shape const&, std::vector<std::string>,
             Sink& sink) {
         memory_of_frontend = sink.local_memory();

@@ -1,6 +1,6 @@
-// herring: tests of ensemble/slots.hpp.
+// herring: tests of ensemble/request_slots.hpp.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/ensemble/slots.hpp"
+#include "herring/ensemble/request_slots.hpp"
 
 #include "doctest/doctest.h"
 

@@ -1,6 +1,6 @@
 // herring: outputs against plain arithmetic; what is not asked for is not there.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/outputs/of.hpp"
+#include "herring/ensemble/outputs.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -11,8 +11,8 @@
 #include "doctest/doctest.h"
 
 #include "ensemble_rows.hpp"
-#include "herring/ensemble/row_head.hpp"
-#include "herring/wire/bf16.hpp"
+#include "herring/ensemble/dense_row.hpp"
+#include "herring/wire/codecs.hpp"
 
 namespace of_test {
 

@@ -1,6 +1,6 @@
-// herring: tests of outputs/outputs.hpp.
+// herring: tests of ensemble/outputs.hpp.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/outputs/outputs.hpp"
+#include "herring/ensemble/outputs.hpp"
 
 #include "doctest/doctest.h"
 

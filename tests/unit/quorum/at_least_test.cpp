@@ -1,6 +1,6 @@
-// herring: tests of quorum/at_least.hpp.
+// herring: tests of ensemble/quorum.hpp.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/quorum/at_least.hpp"
+#include "herring/ensemble/quorum.hpp"
 
 #include "doctest/doctest.h"
 

@@ -1,6 +1,6 @@
-// herring: tests of quorum/by_deadline.hpp.
+// herring: tests of ensemble/quorum.hpp.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/quorum/by_deadline.hpp"
+#include "herring/ensemble/quorum.hpp"
 
 #include "doctest/doctest.h"
 

@@ -1,6 +1,6 @@
-// herring: tests of quorum/quorum.hpp.
+// herring: tests of ensemble/quorum.hpp.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/quorum/quorum.hpp"
+#include "herring/ensemble/quorum.hpp"
 
 #include "doctest/doctest.h"
 

@@ -1,6 +1,6 @@
-// herring: tests of wire/as_is.hpp.
+// herring: tests of wire/codecs.hpp.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/wire/as_is.hpp"
+#include "herring/wire/codecs.hpp"
 
 #include <cstddef>
 #include <cstring>

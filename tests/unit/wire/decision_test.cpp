@@ -1,6 +1,6 @@
-// herring: tests of wire/decision.hpp.
+// herring: tests of wire/codecs.hpp.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/wire/decision.hpp"
+#include "herring/wire/codecs.hpp"
 
 #include <string_view>
 

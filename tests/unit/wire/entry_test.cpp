@@ -1,6 +1,6 @@
-// herring: tests of wire/entry.hpp.
+// herring: tests of wire/wire.hpp.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/wire/entry.hpp"
+#include "herring/wire/wire.hpp"
 
 #include <type_traits>
 

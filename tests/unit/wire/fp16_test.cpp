@@ -1,6 +1,6 @@
-// herring: tests of wire/fp16.hpp.
+// herring: tests of wire/codecs.hpp.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/wire/fp16.hpp"
+#include "herring/wire/codecs.hpp"
 
 #include <cmath>
 #include <cstddef>

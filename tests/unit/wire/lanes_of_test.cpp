@@ -1,6 +1,6 @@
-// herring: tests of wire/lanes_of.hpp.
+// herring: tests of wire/codecs.hpp.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/wire/lanes_of.hpp"
+#include "herring/wire/codecs.hpp"
 
 #include <cstddef>
 #include <limits>

@@ -1,6 +1,6 @@
-// herring: tests of wire/top_k.hpp.
+// herring: tests of wire/codecs.hpp.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/wire/top_k.hpp"
+#include "herring/wire/codecs.hpp"
 
 #include <string_view>
 

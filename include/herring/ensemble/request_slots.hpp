@@ -1,22 +1,24 @@
-// herring: the requests in flight at a frontend, and what became of each member in each.
+// herring: the requests in flight at a frontend, the state of each member in each, and which is due next.
 // SPDX-License-Identifier: Apache-2.0
-#ifndef HERRING_ENSEMBLE_SLOTS_HPP
-#define HERRING_ENSEMBLE_SLOTS_HPP
+#ifndef HERRING_ENSEMBLE_REQUEST_SLOTS_HPP
+#define HERRING_ENSEMBLE_REQUEST_SLOTS_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/ensemble/hedging.hpp"
 #include "herring/ensemble/ids.hpp"
 #include "herring/ensemble/member_set.hpp"
 #include "herring/ensemble/outcome.hpp"
+#include "herring/ensemble/quorum.hpp"
 
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <utility>
 #include <vector>
 
 namespace HERRING_NAMESPACE::detail::ensembles {
 
+inline constexpr std::int64_t never_ns = std::numeric_limits<std::int64_t>::max();
 inline constexpr peer_index no_peer = ~peer_index{0};
 inline constexpr slot_index no_slot = ~slot_index{0};
 
@@ -25,32 +27,32 @@ struct contribution {
     std::uint32_t member = 0;
     peer_index peer = 0;
     place_index place = 0;
-    std::uint64_t incarnation = 0; ///< of the peer that sent it, which may have gone since
+    std::uint64_t incarnation = 0; ///< of the peer that sent the row; the peer may have gone since
 };
 
-/// One member in one request.
+/// The state of one member in one request.
 struct asked_member {
     enum class state : std::uint8_t {
         out,     ///< not asked
-        waiting, ///< it has no credit, and is asked when it has one
-        open,    ///< asked; neither row nor decline from any replica that was asked
+        waiting, ///< has no credit; is asked when it has one
+        open,    ///< asked; no replica that was asked has answered
         counted, ///< its row counts
-        gone     ///< it will not answer any more
+        gone     ///< will not answer any more
     };
     state is = state::out;
-    miss why = miss::not_asked; ///< final once decided
-    bool slow = false;          ///< it was on probation when the request began
+    miss why = miss::not_asked; ///< final once the request is decided
+    bool slow = false;          ///< on probation when the request began
     bool first_owes = false;    ///< the first replica has not answered yet
     bool second_owes = false;
     bool heard = false; ///< expected requests: some replica has answered
     peer_index first = no_peer, second = no_peer;
     contribution row; ///< if counted
     std::int64_t hedge_at = never_ns;
-    std::int64_t latency = -1; ///< from the request's entry to the row, also if that came late
+    std::int64_t latency = -1; ///< from the request's entry to the row, late rows included
 
     bool owed() const noexcept { return first_owes || second_owes; }
     void answered_by(peer_index peer) noexcept { (first == peer ? first_owes : second_owes) = false; }
-    /// The peer is lost: what comes under its number from now on is another's.
+    /// Forgets a peer that is lost: messages under its number now belong to the next connection.
     void forget(peer_index peer) noexcept {
         answered_by(peer);
         (first == peer ? first : second) = no_peer;
@@ -62,21 +64,22 @@ struct request_slot {
     enum class state : std::uint8_t { free, open, decided };
     state is = state::free;
     bool linked = false;   ///< in the list of decided requests
-    bool expected = false; ///< members have their input from elsewhere, and are sent none
+    bool expected = false; ///< members have the input from elsewhere and are sent nothing
     bool by_time = false;  ///< decided by the end of the grace or the deadline
     outcome how = outcome::failed;
-    std::uint64_t id = 0, order = 0; ///< order: of begin, over all requests
+    std::uint64_t id = 0, order = 0; ///< order: counts `begin` over all requests
     std::int64_t entered = 0, deadline = 0, decided = 0;
-    std::int64_t until = never_ns;   ///< since the k-th row: the end of the grace, at most the deadline
-    std::int64_t late_at = never_ns; ///< since then: when a member without a row is late, for its probation
+    std::int64_t until = never_ns; ///< set by the k-th row: end of the grace
+    /// Set by the k-th row: when a member without a row is late for its probation.
+    std::int64_t late_at = never_ns;
     std::int64_t hedge_at = never_ns;
     std::size_t k = 0, members = 0,
-                target = 0; // members: of the roster at begin; target: of those the request is for
+                target = 0; // members: of the roster at `begin`; target: members that the request is for
     std::size_t open = 0, open_slow = 0, counted = 0, counted_slow = 0, asked = 0, waiting = 0;
     slot_index before = no_slot, after = no_slot; // in the list of decided requests
     member_set contributors;
 
-    /// Members on probation are waited for only where fewer than k others remain.
+    /// True if fewer than k members off probation remain: only then are members on probation waited for.
     bool waits_for_slow() const noexcept { return open - open_slow + counted - counted_slow < k; }
     std::size_t waited_for() const noexcept { return waits_for_slow() ? open : open - open_slow; }
     bool waits_for(asked_member const& m) const noexcept {
@@ -86,8 +89,9 @@ struct request_slot {
     std::int64_t late_from() const noexcept { return late_at < deadline ? late_at : deadline; }
 };
 
-/// The slots of a table, and which are free. An id names its slot: one of a request that the frontend sends has bit 63,
-/// then the number of its `begin`, then the slot; one that is expected comes from the user and has no bit 63.
+/// The slots of a table, and which of them are free. An id names its slot. Ids of requests that the frontend
+/// sends: bit 63, the number of `begin`, the slot. Ids of expected requests come from the program, without
+/// bit 63.
 class slot_pool {
   public:
     slot_pool(std::size_t slots, std::size_t members)
@@ -102,6 +106,7 @@ class slot_pool {
     std::size_t expected() const noexcept { return expected_; }
     bool any_free() const noexcept { return !free_.empty(); }
 
+    bool is_open(slot_index i) const noexcept { return slots_[i].is == request_slot::state::open; }
     request_slot& operator[](slot_index i) noexcept { return slots_[i]; }
     request_slot const& operator[](slot_index i) const noexcept { return slots_[i]; }
     asked_member& member(slot_index i, std::size_t m) noexcept { return members_[i * stride_ + m]; }
@@ -113,7 +118,7 @@ class slot_pool {
     contribution* rows(slot_index i) noexcept { return rows_.data() + i * stride_; }
     contribution const* rows(slot_index i) const noexcept { return rows_.data() + i * stride_; }
 
-    /// Requires any_free().
+    /// Takes a free slot. Requires `any_free()`.
     slot_index take(bool expected, std::uint64_t expected_id) noexcept {
         slot_index const i = free_.back();
         free_.pop_back();
@@ -131,9 +136,9 @@ class slot_pool {
         slots_[i].is = request_slot::state::free;
         free_.push_back(i); // reserved
     }
-    /// The slot of a request in flight; no_slot: there is none with this id.
+    /// Returns the slot of a request in flight; no_slot: no request has this id.
     ///
-    /// Cost: at once; where requests are expected, their ids are looked for in all slots.
+    /// Cost: O(1); O(slots) for an expected id.
     slot_index find(std::uint64_t id) const noexcept {
         if ((id & sent_bit) != 0) {
             std::uint64_t const i = id & ((std::uint64_t{1} << slot_bits_) - 1);
@@ -146,7 +151,7 @@ class slot_pool {
         return no_slot;
     }
 
-    /// Room for more members in each slot. Allocates; what is in flight stays.
+    /// Makes room for more members in each slot. Allocates; requests in flight stay.
     HERRING_SETUP void grow(std::size_t members) {
         if (members <= stride_) return;
         move(members_, members);
@@ -172,12 +177,81 @@ class slot_pool {
     std::size_t stride_, expected_ = 0;
     std::uint64_t begun_ = 0;
     std::vector<request_slot> slots_;
-    std::vector<asked_member> members_; // slot × stride + member, as are the next two
+    std::vector<asked_member> members_; // slot × stride + member, as the next two
     std::vector<peer_index> asked_;
     std::vector<contribution> rows_;
     std::vector<slot_index> free_;
 };
 
+/// Slots ordered by time, and at equal times by the order of their requests.
+///
+/// Cost:    a binary heap that knows the place of each slot: O(log slots) a change, O(1) for the first.
+class due_queue {
+  public:
+    explicit due_queue(std::size_t slots) : where_(slots, absent) { heap_.reserve(slots); }
+
+    bool empty() const noexcept { return heap_.empty(); }
+    std::int64_t time() const noexcept { return heap_.empty() ? never_ns : heap_.front().time; }
+    slot_index first() const noexcept { return heap_.front().slot; } ///< requires !empty()
+
+    /// Puts a slot in, or changes its time. `order`: of its request, unique.
+    void set(slot_index slot, std::int64_t time, std::uint64_t order) noexcept {
+        std::size_t at = where_[slot];
+        if (at == absent) {
+            at = heap_.size();
+            heap_.push_back({}); // reserved
+        }
+        put(at, {time, order, slot});
+        down(up(at));
+    }
+    void erase(slot_index slot) noexcept {
+        std::size_t const at = where_[slot];
+        if (at == absent) return;
+        where_[slot] = absent;
+        entry const last = heap_.back();
+        heap_.pop_back();
+        if (at == heap_.size()) return;
+        put(at, last);
+        down(up(at));
+    }
+
+  private:
+    struct entry {
+        std::int64_t time = 0;
+        std::uint64_t order = 0;
+        slot_index slot = 0;
+
+        friend bool operator<(entry const& a, entry const& b) noexcept {
+            return a.time != b.time ? a.time < b.time : a.order < b.order;
+        }
+    };
+    static constexpr std::size_t absent = ~std::size_t{0};
+
+    void put(std::size_t at, entry const& e) noexcept {
+        heap_[at] = e;
+        where_[e.slot] = at;
+    }
+    std::size_t up(std::size_t at) noexcept {
+        entry const moved = heap_[at];
+        for (; at > 0 && moved < heap_[(at - 1) / 2]; at = (at - 1) / 2) put(at, heap_[(at - 1) / 2]);
+        put(at, moved);
+        return at;
+    }
+    void down(std::size_t at) noexcept {
+        entry const moved = heap_[at];
+        for (std::size_t child = 2 * at + 1; child < heap_.size(); child = 2 * at + 1) {
+            if (child + 1 < heap_.size() && heap_[child + 1] < heap_[child]) ++child;
+            if (!(heap_[child] < moved)) break;
+            put(at, heap_[child]);
+            at = child;
+        }
+        put(at, moved);
+    }
+
+    std::vector<entry> heap_;
+    std::vector<std::size_t> where_; // slot → place in heap_
+};
+
 } // namespace HERRING_NAMESPACE::detail::ensembles
 
-#endif // HERRING_ENSEMBLE_SLOTS_HPP
+#endif // HERRING_ENSEMBLE_REQUEST_SLOTS_HPP
