@@ -8,11 +8,10 @@
 #include "herring/control/world_state.hpp"
 #include "herring/engine/command.hpp"
 #include "herring/engine/execution.hpp"
-#include "herring/engine/messages.hpp"
 #include "herring/engine/operations/broadcast.hpp"
 #include "herring/engine/operations/command.hpp"
 #include "herring/engine/operations/norms.hpp"
-#include "herring/engine/routes/two_hop.hpp"
+#include "herring/engine/state.hpp"
 #include "herring/machine/time.hpp"
 #include "herring/model/roles.hpp"
 #include "herring/plan/plan.hpp"
@@ -78,24 +77,16 @@ class command_post {
     ///
     /// Blocks: until it is out, or `deadline`.
     template <class Core> HERRING_SETUP void send_last(Core& core, time_point deadline) noexcept {
-        std::uint64_t const before = core.ledger.networked_before(core.ledger.submitted());
-        two_hop_windows const& windows = core;
-        std::size_t left = 0; // messages that are not out
-        auto const take = [&](completion const& done) noexcept { left -= done.what == completion::sent; };
-        for (std::size_t i = 0; i < core.peers.size(); ++i) {
-            if (!core.who.map.is_server(core.peers[i].rank)) continue;
-            std::uint64_t const tag =
-                tag_of(message::push, windows.pairs[i].pushes.next(), fingerprint, before);
-            while (!core.peers[i].lost && clock::now() < deadline) {
-                if (core.transport.post_send(peer_id::at(i), tag, memory_, 0)) {
-                    ++left;
-                    break;
-                }
-                if (core.transport.poll(take) == 0) core.transport.wait(clock::now() + shortest_sleep);
-            }
-        }
-        while (left > 0 && clock::now() < deadline)
-            if (core.transport.poll(take) == 0) core.transport.wait(clock::now() + shortest_sleep);
+        auto const goes_on = [&](peer const& to) { return !to.lost && clock::now() < deadline; };
+        auto const wait_a_little = [&] {
+            if (core.poll_transport() == 0) core.sleep_on_transport(clock::now() + shortest_sleep);
+        };
+        for (std::size_t i = 0; i < core.peers.size(); ++i)
+            if (core.who.map.is_server(core.peers[i].rank))
+                while (goes_on(core.peers[i]) && !core.send_unanswered(core, i, fingerprint, memory_))
+                    wait_a_little();
+        for (peer const& to : core.peers)
+            while (to.sends > 0 && goes_on(to)) wait_a_little();
     }
 
   private:
