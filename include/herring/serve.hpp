@@ -148,8 +148,8 @@ template <class Pack> class server {
                                         .gives = static_cast<collective_program::share>(asked.gives),
                                         .takes = static_cast<collective_program::share>(asked.takes),
                                         .root = asked.root,
-                                        .second_out = asked.twofold ? second_buffer : nullptr},
-                                       buffer, buffer, elements, deadline_in(never));
+                                        .twofold = asked.twofold},
+                                       {buffer, buffer, second_buffer}, elements, deadline_in(never));
     }
 
     // Weights land where this server updates them.

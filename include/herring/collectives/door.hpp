@@ -108,7 +108,7 @@ struct door {
             check_root(reduce.calls_, operation, program.root, ranks.topology());
         void const* const in = program.gives == share::owned ? part.data() : whole.data();
         void const* const out = program.takes == share::owned ? part.data() : whole.data();
-        status ended = reduce.parts_->collectives.run(reduce.session_, program, in, const_cast<void*>(out),
+        status ended = reduce.parts_->collectives.run(reduce.session_, program, {in, const_cast<void*>(out)},
                                                       elements, deadline);
         reduce.session_.rethrow_of_handlers();
         return ended;
@@ -129,11 +129,10 @@ struct door {
         check_divisor(reduce.calls_, operation, update::name, update::divisor_of_squares(ranks), ranks);
         check_moments(reduce.calls_, operation, std::as_bytes(in), std::as_bytes(mean),
                       std::as_bytes(deviation), sizeof(Element));
-        status ended = reduce.parts_->collectives.run(reduce.session_,
-                                                      {.operation = number_of<Pack, moments<Pack>>(),
-                                                       .name = operation,
-                                                       .second_out = deviation.data()},
-                                                      in.data(), mean.data(), in.size(), deadline);
+        status ended = reduce.parts_->collectives.run(
+            reduce.session_,
+            {.operation = number_of<Pack, moments<Pack>>(), .name = operation, .twofold = true},
+            {in.data(), mean.data(), deviation.data()}, in.size(), deadline);
         reduce.session_.rethrow_of_handlers();
         return ended;
     }

@@ -94,7 +94,7 @@ struct engine_state {
     }
     /// What one rank owns of it.
     range owned_by(execution const& e, chunk const& c, int rank) const noexcept {
-        return intersection(e.owned[rank], c.range());
+        return intersection(e.part.owned[rank], c.range());
     }
 
     /// Whether the chunk is of a range that some rank of a node owns: of a shard with an owner, all of it then.

@@ -143,7 +143,7 @@ template <class Pack> class all_reduce_calls : refused_calls_of<Pack> {
     // At least one element.
     status run(element const* in, element* out, std::size_t count, time_point deadline) {
         auto& of = reducer();
-        status ended = of.parts_->collectives.run(of.session_, {}, in, out, count, deadline);
+        status ended = of.parts_->collectives.run(of.session_, {}, {in, out}, count, deadline);
         of.session_.rethrow_of_handlers();
         return ended;
     }

@@ -129,7 +129,7 @@ template <class Session> class command_desk<Session, true> : command_post {
                      .operation = program.operation,
                      .gives = static_cast<std::uint8_t>(program.gives),
                      .takes = static_cast<std::uint8_t>(program.takes),
-                     .twofold = program.is_twofold(),
+                     .twofold = program.twofold,
                      .root = program.root,
                      .elements = elements};
         what.set_name(program.name);

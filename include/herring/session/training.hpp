@@ -218,7 +218,7 @@ template <class Optimizer, class Memory> class training {
                              .name = "wait",
                              .gives = share::owned,
                              .takes = share::all},
-                            mine(session, count).data(), exchanged_.data(),
+                            {mine(session, count).data(), exchanged_.data()},
                             ranks * count * (sizeof(double) / session.plan().element_bytes), deadline);
         if (!ended.ok()) return ended;
         for (std::size_t r = 1; r < ranks; ++r)

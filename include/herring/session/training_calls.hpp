@@ -261,7 +261,7 @@ template <class Pack> class training_calls<Pack, true> {
             {.operation = session<Pack>::template number_of<operations::all_gather>(),
              .name = operation,
              .gives = collective_program::share::owned},
-            memory + of.owned(elements).offset * of.plan().element_bytes, memory, elements,
+            {memory + of.owned(elements).offset * of.plan().element_bytes, memory}, elements,
             deadline_in(of.default_timeout()));
         of.session_.rethrow_of_handlers();
         ended.value();
@@ -279,7 +279,7 @@ template <class Pack> class training_calls<Pack, true> {
              .gives = share::root,
              .takes = share::not_root,
              .root = root},
-            memory, memory, of.plan().elements, deadline);
+            {memory, memory}, of.plan().elements, deadline);
     }
 
     basic_reducer<Pack>& reducer() noexcept { return static_cast<basic_reducer<Pack>&>(*this); }

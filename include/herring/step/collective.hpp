@@ -29,8 +29,7 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// What a collective does with a buffer of n elements: who gives what of it, and who takes what. An all_reduce, if nothing
-/// else is said.
+/// A kind of collective on a buffer of n elements: the ranges that a rank gives and takes. An all_reduce by default.
 struct collective_program {
     enum class share : std::uint8_t {
         all,     ///< all of the buffer
@@ -43,13 +42,19 @@ struct collective_program {
     share gives = share::all;
     share takes = share::all;
     int root = -1;
-    void* second_out = nullptr; ///< where second results go, of an operation with two for each element
-    std::uint64_t digest = 0;   ///< of what else the ranks have to agree on; its lower half is 0
+    bool twofold = false;     ///< the operation has two results for each element
+    std::uint64_t digest = 0; ///< of what else the ranks have to agree on; its lower half is 0
 
-    constexpr bool is_twofold() const noexcept { return second_out != nullptr; }
     constexpr bool has_owners() const noexcept { return gives == share::owned || takes == share::owned; }
     /// Every rank gives all, and takes all.
     constexpr bool is_symmetric() const noexcept { return gives == share::all && takes == share::all; }
+};
+
+/// The caller's memory in one collective: the ranges that its program gives and takes.
+struct collective_buffers {
+    void const* in = nullptr;
+    void* out = nullptr;
+    void* second_out = nullptr; ///< second results, of a twofold program
 };
 
 [[noreturn]] HERRING_SEPARABLE void throw_not_apart(calls& checks, char const* operation,
@@ -103,15 +108,15 @@ template <class Store, class Sharding> class collective {
         }
     }
 
-    /// `in`, `out`: of what the program gives and takes, a range or the buffer of `elements`.
+    /// Runs `program` on a buffer of `elements`.
     ///
     /// Cost: with 0 elements that of an all-reduce of one, so that ranks whose calls have other sizes are found.
     template <class Session>
-    status run(Session& session, collective_program const& program, void const* in, void* out,
+    status run(Session& session, collective_program const& program, collective_buffers const& memory,
                std::size_t elements, time_point deadline) {
         if constexpr (has_commands<Session>) session.desk().begin_collective(session, program, elements);
         if (elements == 0) return run_empty(session, program, deadline);
-        begin(program, in, out, elements);
+        begin(program, memory, elements);
         return run(session, deadline);
     }
     /// The same without waiting: submits it, and returns how many executions are submitted with it. Over the network it takes one
@@ -121,9 +126,9 @@ template <class Store, class Sharding> class collective {
     /// Cost:     one message a peer.
     /// Lifetime: this object runs the next one when so many are released, and the buffers stay until then.
     template <class Session>
-    std::uint64_t submit(Session& session, collective_program const& program, void const* in, void* out,
-                         std::size_t elements) {
-        begin(program, in, out, elements);
+    std::uint64_t submit(Session& session, collective_program const& program,
+                         collective_buffers const& memory, std::size_t elements) {
+        begin(program, memory, elements);
         memory_path const path = path_here();
         bool const sent_once = session.plan().nodes > 1
                                    ? elements * element_bytes_ <= session.plan().one_hop_limit()
@@ -139,7 +144,7 @@ template <class Store, class Sharding> class collective {
     template <class Session>
     status run_empty(Session& session, collective_program const& program, time_point deadline) {
         alignas(64) std::byte zeros[256] = {}; // an element has at most as many
-        begin({.name = program.name, .root = program.root}, zeros, zeros, 1);
+        begin({.name = program.name, .root = program.root}, {zeros, zeros}, 1);
         called_ = 0;
         label_ = label_of(program);
         return run(session, deadline);
@@ -168,10 +173,12 @@ template <class Store, class Sharding> class collective {
                 std::uint64_t{1} << 32) ^
                program.digest;
     }
-    void begin(collective_program const& program, void const* in, void* out, std::size_t elements) noexcept {
+    void begin(collective_program const& program, collective_buffers const& memory,
+               std::size_t elements) noexcept {
         program_ = program;
-        in_ = static_cast<std::byte const*>(in);
-        out_ = static_cast<std::byte*>(out);
+        in_ = static_cast<std::byte const*>(memory.in);
+        out_ = static_cast<std::byte*>(memory.out);
+        second_out_ = static_cast<std::byte*>(memory.second_out);
         elements_ = called_ = elements;
         label_ = label_of(program);
     }
@@ -206,7 +213,7 @@ template <class Store, class Sharding> class collective {
             e.own_begin = program_.gives == share::owned ? begin : 0;
             e.out_begin = program_.takes == share::owned ? begin : 0;
         }
-        e.second_out = second_out();
+        if (program_.twofold) e.part.second.out = second_out_;
         return session.submit(e);
     }
 
@@ -216,19 +223,20 @@ template <class Store, class Sharding> class collective {
         for (shard& one : of.shards) one.server = server_id{};
     }
     execution execution_of(division const& of, std::size_t piece) const noexcept {
-        return {.shards = of.shards.data(),
-                .shard_count = of.whole.shards,
-                .path = of.whole.path,
-                .operation = program_.operation,
-                .root = program_.root,
-                .elements = called_ == 0 ? 0 : of.whole.elements,
-                .fingerprint = fingerprint_of(called_, label_ | piece),
-                .label = no_bucket,
-                .name = program_.name,
-                .owned = of.owned.data(),
-                .second_begin = twofold_begin(of.whole.elements, session_.plan())};
+        execution e{.shards = of.shards.data(),
+                    .shard_count = of.whole.shards,
+                    .path = of.whole.path,
+                    .operation = program_.operation,
+                    .root = program_.root,
+                    .elements = called_ == 0 ? 0 : of.whole.elements,
+                    .fingerprint = fingerprint_of(called_, label_ | piece),
+                    .label = no_bucket,
+                    .name = program_.name,
+                    .part = {.owned = of.owned.data()}};
+        if (program_.twofold)
+            e.part = {.second = {twofold_begin(of.whole.elements, session_.plan()), nullptr}};
+        return e;
     }
-    std::byte* second_out() const noexcept { return static_cast<std::byte*>(program_.second_out); }
 
     /// The buffer as a list of pieces. With owners a piece has the n-th part of every rank's range, one behind the other; where two
     /// ranks exchange them, its slot has what the other one reads, from its start: then each writes next where it has just read.
@@ -266,8 +274,8 @@ template <class Store, class Sharding> class collective {
                 std::size_t const bytes = n * size * of.element_bytes_;
                 add(segment{of.gives() ? of.in_ + bytes : nullptr, of.takes() ? of.out_ + bytes : nullptr, 0,
                             elements(n), shared, of.landing_});
-                if (of.program_.is_twofold())
-                    add(segment{nullptr, of.takes() ? of.second_out() + bytes : nullptr,
+                if (of.program_.twofold)
+                    add(segment{nullptr, of.takes() ? of.second_out_ + bytes : nullptr,
                                 twofold_begin(elements(n), of.session_.plan()), elements(n), shared});
                 return;
             }
@@ -318,9 +326,9 @@ template <class Store, class Sharding> class collective {
 
     template <class Session> status run_pieces(Session& session, time_point deadline) {
         pieces list{*this,
-                    program_.has_owners()   ? owned_piece_
-                    : program_.is_twofold() ? twofold_piece_
-                                            : session_.memory().piece_of(elements_),
+                    program_.has_owners() ? owned_piece_
+                    : program_.twofold    ? twofold_piece_
+                                          : session_.memory().piece_of(elements_),
                     0};
         // Worker 0 owns most; the others own as much, or one element less.
         std::size_t const most =
@@ -347,12 +355,11 @@ template <class Store, class Sharding> class collective {
     bool slotted() const noexcept { return program_.gives != share::owned; }
 
     void divide_whole(std::size_t elements, division& of) {
-        if (of.divided == elements && of.twofold == program_.is_twofold()) return;
+        if (of.divided == elements && of.twofold == program_.twofold) return;
         of.divided = 0;
-        session_.template divide<Sharding>(elements, of.whole, of.shards, program_.name,
-                                           program_.is_twofold());
+        session_.template divide<Sharding>(elements, of.whole, of.shards, program_.name, program_.twofold);
         of.divided = elements;
-        of.twofold = program_.is_twofold();
+        of.twofold = program_.twofold;
     }
 
     /// Piece n, which has `most` elements, or `most` of rank 0's range.
@@ -385,6 +392,7 @@ template <class Store, class Sharding> class collective {
     collective_program program_;
     std::byte const* in_ = nullptr;
     std::byte* out_ = nullptr;
+    std::byte* second_out_ = nullptr;
     std::size_t elements_ = 0; // that are moved
     std::size_t called_ = 0;   // that the call has
     std::uint64_t label_ = 0;  // operation and root, for fingerprints

@@ -39,10 +39,10 @@ template <class Element, class Collective, bool Travel> class votes {
         collective_program const program{
             .operation = Session::template number_of<operations::vote>(), .name = "wait", .digest = digest};
         if constexpr (Travel) {
-            end_ = own_.submit(session, program, ballot_, ballot_, elements);
+            end_ = own_.submit(session, program, {ballot_, ballot_}, elements);
             if (end_ > 0) return {};
         }
-        status ended = shared.run(session, program, ballot_, ballot_, elements, deadline);
+        status ended = shared.run(session, program, {ballot_, ballot_}, elements, deadline);
         if (ended.ok()) agreed(of_all());
         return ended;
     }

@@ -19,7 +19,7 @@
 namespace HERRING_NAMESPACE::detail {
 
 /// Parts of the whole chunk: the contribution of a node's one rank; or of several ranks their sum, and behind it the sum of their
-/// squared distances from their mean. Results of the first shards are means. The second shards, `second_begin` behind them, are for
+/// squared distances from their mean. Results of the first shards are means. The second shards, `part.second.begin` behind them, are for
 /// deviations alone: a push is a credit only.
 class moments_traffic {
   public:
@@ -52,17 +52,19 @@ class moments_traffic {
     range given(execution const& e) const noexcept { return {0, e.elements}; }
 
     /// Whether it is a chunk of deviations.
-    static bool is_second(execution const& e, chunk const& c) noexcept { return c.offset >= e.second_begin; }
+    static bool is_second(execution const& e, chunk const& c) noexcept {
+        return c.offset >= e.part.second.begin;
+    }
     /// Where local rank l finds the deviation of element `offset`.
     std::byte* deviation_of(execution const& e, int l, std::size_t offset) const noexcept {
-        if (e.out != nullptr) return e.second_out + offset * state_.element_bytes;
-        return state_.given_by(e, l, e.second_begin + offset);
+        if (e.out != nullptr) return e.part.second.out + offset * state_.element_bytes;
+        return state_.given_by(e, l, e.part.second.begin + offset);
     }
 
   private:
     std::size_t numbers_of(int node) const noexcept { return state_.who.map.local_size(node) > 1 ? 2 : 1; }
     std::byte* result_of(execution const& e, int l, chunk const& c) const noexcept {
-        return is_second(e, c) ? deviation_of(e, l, c.offset - e.second_begin)
+        return is_second(e, c) ? deviation_of(e, l, c.offset - e.part.second.begin)
                                : state_.result_of(e, l, c.offset);
     }
 
@@ -74,7 +76,7 @@ class moments_traffic {
 namespace HERRING_NAMESPACE::operations {
 
 /// Everyone contributes; whoever combines a chunk has all contributions to it, or sums of nodes, and makes both results at once. By
-/// two hops the deviations are returned behind the means. The execution has `second_begin`; where it has `out`, also `second_out`.
+/// two hops the deviations are returned behind the means. The execution has `part.second`.
 template <class Element, class Update> class moments {
   public:
     using traffic = detail::moments_traffic;
