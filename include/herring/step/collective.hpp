@@ -238,80 +238,67 @@ template <class Store, class Sharding> class collective {
         return e;
     }
 
-    /// The buffer as a list of pieces. With owners a piece has the n-th part of every rank's range, one behind the other; where two
-    /// ranks exchange them, its slot has what the other one reads, from its start: then each writes next where it has just read.
-    struct pieces {
-        collective& of;
-        std::size_t size;  // elements of a piece, or of each rank's range in one
-        std::size_t count; // the last one may be smaller
+    // ---- the buffer in pieces, which pass the bounce slots ------------------------------------------------------------------
 
-        std::size_t available() const noexcept { return count; }
-        std::size_t elements(std::size_t n) const noexcept {
-            division const& divided = of.division_of(n, *this);
-            return of.program_.has_owners() && of.exchanges_ ? divided.owned[0].elements
-                                                             : divided.whole.elements;
-        }
-        bool bounced(std::size_t) const noexcept { return true; }
-        std::byte* gather(std::size_t, std::uint64_t) const noexcept { return nullptr; }
-        std::span<std::byte const> next_in_slot(std::size_t n, std::size_t) const noexcept {
-            n += memory_map::bounce_slots;
-            if (n >= count || !of.exchanges_) return {};
-            std::size_t const before = n * size;
-            if (of.program_.is_symmetric())
-                return {of.in_ + before * of.element_bytes_, elements(n) * of.element_bytes_};
-            if (!of.program_.has_owners()) return {};
-            int const read = of.program_.gives == share::owned ? of.rank_ : 1 - of.rank_;
-            std::size_t const from =
-                of.program_.gives == share::owned ? 0 : owned_range(of.elements_, read, 2).offset;
-            return {of.in_ + (from + before) * of.element_bytes_,
-                    of.division_of(n, *this).owned[static_cast<std::size_t>(read)].elements *
-                        of.element_bytes_};
-        }
+    // With owners a piece has the n-th part of every rank's range, one behind the other; where two ranks exchange them, its slot
+    // has what the other one reads, from its start: then each writes next where it has just read.
 
-        template <class Add> void for_each_segment(std::size_t n, Add const& add) const noexcept {
-            copy_mode const shared = of.streams_ ? copy_mode::streamed : copy_mode::cached;
-            if (!of.program_.has_owners()) {
-                std::size_t const bytes = n * size * of.element_bytes_;
-                add(segment{of.gives() ? of.in_ + bytes : nullptr, of.takes() ? of.out_ + bytes : nullptr, 0,
-                            elements(n), shared, of.landing_});
-                if (of.program_.twofold)
-                    add(segment{nullptr, of.takes() ? of.second_out_ + bytes : nullptr,
-                                twofold_begin(elements(n), of.session_.plan()), elements(n), shared});
-                return;
-            }
-            division const& divided = of.division_of(n, *this);
-            for (int r = 0; r < of.ranks_; ++r) {
-                range const& here = divided.owned[static_cast<std::size_t>(r)];
-                std::size_t const in_range = n * size;
-                std::size_t const in_buffer = of.owned_by(r).offset + in_range;
-                bool const own = r == of.rank_;
-                auto const place = [&](share what, auto* base) -> decltype(base) {
-                    if (of.session_.serves()) return nullptr;
-                    if (what == share::all) return base + in_buffer * of.element_bytes_;
-                    return own ? base + in_range * of.element_bytes_ : nullptr;
-                };
-                add(segment{place(of.program_.gives, of.in_), place(of.program_.takes, of.out_),
-                            of.exchanges_ ? 0 : here.offset, here.elements,
-                            own && of.reads_own_ && divided.whole.path == route::local ? copy_mode::none
-                                                                                       : shared,
-                            of.landing_});
-            }
-        }
-        template <class Session>
-        void submit(Session& session, std::size_t n, piece_place const& at) noexcept {
-            execution e = of.execution_of(of.division_of(n, *this), n);
-            e.own = at.own;
-            e.home = at.home;
-            e.lent = at.lent.data();
-            e.lent_parts = static_cast<std::uint32_t>(at.lent.size());
-            e.next = at.next;
-            of.submitted_ = session.submit(e);
-        }
-    };
-
-    division const& division_of(std::size_t n, pieces const& list) const noexcept {
-        return n + 1 < list.count ? pieces_ : last_;
+    division const& division_of(std::size_t n) const noexcept { return n + 1 < count_ ? pieces_ : last_; }
+    std::size_t elements_of(std::size_t n) const noexcept {
+        division const& divided = division_of(n);
+        return program_.has_owners() && exchanges_ ? divided.owned[0].elements : divided.whole.elements;
     }
+    void list_segments(std::size_t n, bounced_piece& piece) const noexcept {
+        copy_mode const shared = streams_ ? copy_mode::streamed : copy_mode::cached;
+        std::size_t const before = n * size_;
+        if (!program_.has_owners()) {
+            std::size_t const bytes = before * element_bytes_;
+            piece.add({gives() ? in_ + bytes : nullptr, takes() ? out_ + bytes : nullptr, 0, piece.elements,
+                       shared, landing_});
+            if (program_.twofold)
+                piece.add({nullptr, takes() ? second_out_ + bytes : nullptr,
+                           twofold_begin(piece.elements, session_.plan()), piece.elements, shared});
+            return;
+        }
+        division const& divided = division_of(n);
+        for (int r = 0; r < ranks_; ++r) {
+            range const& here = divided.owned[static_cast<std::size_t>(r)];
+            std::size_t const in_buffer = owned_by(r).offset + before;
+            bool const own = r == rank_;
+            auto const place = [&](share what, auto* base) -> decltype(base) {
+                if (session_.serves()) return nullptr;
+                if (what == share::all) return base + in_buffer * element_bytes_;
+                return own ? base + before * element_bytes_ : nullptr;
+            };
+            piece.add({place(program_.gives, in_), place(program_.takes, out_), exchanges_ ? 0 : here.offset,
+                       here.elements,
+                       own && reads_own_ && divided.whole.path == route::local ? copy_mode::none : shared,
+                       landing_});
+        }
+    }
+    // The elements of the piece that will follow piece n in its slot, if this rank knows them.
+    std::span<std::byte const> next_in_slot(std::size_t n) const noexcept {
+        n += memory_map::bounce_slots;
+        if (n >= count_ || !exchanges_) return {};
+        std::size_t const before = n * size_;
+        if (program_.is_symmetric()) return {in_ + before * element_bytes_, elements_of(n) * element_bytes_};
+        if (!program_.has_owners()) return {};
+        int const read = program_.gives == share::owned ? rank_ : 1 - rank_;
+        std::size_t const from = program_.gives == share::owned ? 0 : owned_range(elements_, read, 2).offset;
+        return {in_ + (from + before) * element_bytes_,
+                division_of(n).owned[static_cast<std::size_t>(read)].elements * element_bytes_};
+    }
+    template <class Session> void submit_piece(Session& session, std::size_t n) noexcept {
+        bounced_piece piece = bounce_.next_piece(elements_of(n));
+        if (piece.elements == 0) return;
+        list_segments(n, piece);
+        piece_place at = bounce_.copy_in(piece, session.requested());
+        if (!at.lent.empty()) at.next = next_in_slot(n);
+        execution e = execution_of(division_of(n), n);
+        at.put_into(e);
+        submitted_ = session.submit(e);
+    }
+
     bool gives() const noexcept {
         return !session_.serves() && (program_.gives != share::root || rank_ == program_.root);
     }
@@ -325,15 +312,13 @@ template <class Store, class Sharding> class collective {
     }
 
     template <class Session> status run_pieces(Session& session, time_point deadline) {
-        pieces list{*this,
-                    program_.has_owners() ? owned_piece_
-                    : program_.twofold    ? twofold_piece_
-                                          : session_.memory().piece_of(elements_),
-                    0};
+        size_ = program_.has_owners() ? owned_piece_
+                : program_.twofold    ? twofold_piece_
+                                      : session_.memory().piece_of(elements_);
         // Worker 0 owns most; the others own as much, or one element less.
         std::size_t const most =
             program_.has_owners() ? owned_range(elements_, 0, workers_).elements : elements_;
-        list.count = divide_up(most, list.size);
+        count_ = divide_up(most, size_);
         // What this rank alone reads, it reads where it is; but a mailbox, which a tiny last piece takes, is filled from
         // the slot.
         bool const one_node = session_.plan().nodes == 1;
@@ -343,10 +328,15 @@ template <class Store, class Sharding> class collective {
         // Larger than the caches, by all ranks' results together: an ordinary copy would read first what it overwrites.
         bool const large = elements_ * element_bytes_ * static_cast<std::size_t>(ranks_) >= streamed_results;
         landing_ = large ? copy_mode::streamed : copy_mode::cached;
-        if (list.count > 1) divide(pieces_, list.size, 0, list.size);
-        divide(last_, list.size, list.count - 1, most - (list.count - 1) * list.size);
-        bounce_.begin(session_.requested());
-        bounce_.drain(session, list, list.count, deadline);
+        if (count_ > 1) divide(pieces_, 0, size_);
+        divide(last_, count_ - 1, most - (count_ - 1) * size_);
+        bounce_.begin();
+        for (std::size_t n = 0;;) {
+            for (; n < count_ && !bounce_.full(); ++n) submit_piece(session, n);
+            if (bounce_.copy_out_next(session_)) continue;
+            if (bounce_.empty() || session.failed() != nullptr) break;
+            session.until(bounce_.awaited(), deadline);
+        }
         if (status ended = session.fail_with(store_.failed()); !ended.ok()) return ended;
         return session.finish(submitted_, deadline);
     }
@@ -362,16 +352,16 @@ template <class Store, class Sharding> class collective {
         of.twofold = program_.twofold;
     }
 
-    /// Piece n, which has `most` elements, or `most` of rank 0's range.
-    void divide(division& of, std::size_t size, std::size_t n, std::size_t most) {
+    // Piece n, which has `most` elements, or `most` of rank 0's range.
+    void divide(division& of, std::size_t n, std::size_t most) {
         if (!program_.has_owners()) return divide_whole(most, of);
         for (int r = 0; r < ranks_; ++r) {
-            std::size_t const owns = owned_by(r).elements, before = n * size;
+            std::size_t const owns = owned_by(r).elements, before = n * size_;
             of.owned[static_cast<std::size_t>(r)].elements =
                 owns > before ? std::min(owns - before, most) : 0;
         }
         of.divided = 0;
-        std::size_t const stride = std::min(size, round_up(most, session_.plan().line_elements));
+        std::size_t const stride = std::min(size_, round_up(most, session_.plan().line_elements));
         session_.divide_owned(of.whole, place_owned(of.owned, stride, slotted(), session_.plan()), of.owned,
                               slotted(), of.shards);
     }
@@ -396,6 +386,8 @@ template <class Store, class Sharding> class collective {
     std::size_t elements_ = 0; // that are moved
     std::size_t called_ = 0;   // that the call has
     std::uint64_t label_ = 0;  // operation and root, for fingerprints
+    std::size_t size_ = 0;     // elements of a piece, or of each rank's range in one
+    std::size_t count_ = 0;    // pieces; the last one may be smaller
     bool reads_own_ = false;
     bool streams_ = false;
     copy_mode landing_ = copy_mode::cached;
