@@ -78,7 +78,7 @@ template <class Reducer, class Task> class gap_work {
 
 namespace detail {
 
-/// A friend of the reducer.
+/// The call `in_gaps` of a reducer.
 template <class Pack> struct gaps_of<basic_reducer<Pack>> {
     using reducer = basic_reducer<Pack>;
 
@@ -94,23 +94,25 @@ template <class Pack> struct gaps_of<basic_reducer<Pack>> {
             return inert_gaps();
         } else {
             {
-                call const here(of.calls_, "in_gaps");
-                if (of.session_.cores().as_one_thread)
-                    of.calls_.throw_misuse(errc::unsupported, "in_gaps",
-                                           {"this machine has fewer cores than ranks, so a gap of one is the "
-                                            "turn of another; start "
-                                            "fewer ranks, or bind them to cores of their own"});
+                auto& core = reducer_access::core(of);
+                call const here(core.calls_, "in_gaps");
+                if (core.session_.cores().as_one_thread)
+                    core.calls_.throw_misuse(
+                        errc::unsupported, "in_gaps",
+                        {"this machine has fewer cores than ranks, so a gap of one is the "
+                         "turn of another; start "
+                         "fewer ranks, or bind them to cores of their own"});
             }
             return gap_work<reducer, Task>(of, task);
         }
     }
 
-    static std::chrono::milliseconds default_timeout(reducer const& of) noexcept {
-        return of.default_timeout();
+    static std::chrono::milliseconds default_timeout(reducer& of) noexcept {
+        return reducer_access::core(of).session_.default_timeout();
     }
     template <class Worker, class Task>
     static status end_step(reducer& of, Worker& worker, Task& task, time_point deadline) {
-        (void)holds<only_on_host<reducer::on_device>>;
+        (void)holds<only_on_host<session<Pack>::store::on_device>>;
         auto const wait = [&](auto& session, std::uint64_t count, time_point until) {
             status ended;
             worker.wait(
@@ -122,7 +124,7 @@ template <class Pack> struct gaps_of<basic_reducer<Pack>> {
                 until);
             return ended;
         };
-        return of.end_step({}, deadline, wait);
+        return reducer_access::end_step(of, deadline, wait);
     }
 };
 

@@ -7,7 +7,7 @@
 #include "herring/base/error.hpp"
 #include "herring/base/fixed_array.hpp"
 #include "herring/base/manual_lifetime.hpp"
-#include "herring/collectives/door.hpp"
+#include "herring/collectives/call.hpp"
 #include "herring/control/world.hpp"
 #include "herring/machine/time.hpp"
 #include "herring/model/layout.hpp"
@@ -407,7 +407,7 @@ template <class Pack> class basic_lazy_reducer : public basic_reducer<Pack> {
     auto& steps() noexcept { return this->parts_->steps; }
     detail::due_buckets& leaving() noexcept { return steps().leaving(); }
     std::string const& name(std::size_t i) const noexcept { return this->session_.tensors()[i].name; }
-    time_point deadline() const noexcept { return detail::deadline_in(this->default_timeout()); }
+    time_point deadline() const noexcept { return detail::deadline_in(this->session_.default_timeout()); }
     step outcome() noexcept {
         return leaving().none() ? step::local : leaving().all() ? step::exchanged : step::partial;
     }
@@ -416,13 +416,13 @@ template <class Pack> class basic_lazy_reducer : public basic_reducer<Pack> {
     void spread_weights(char const* operation, int root) {
         using share = detail::collective_program::share;
         std::span<std::byte const> const all(this->session_.node().memory(), this->plan().tensor_bytes());
-        detail::door::run(*this,
-                          {.operation = session::template number_of<operations::broadcast>(),
-                           .name = operation,
-                           .gives = share::root,
-                           .takes = share::not_root,
-                           .root = root},
-                          all, {}, deadline())
+        detail::collective_call::run(*this,
+                                     {.operation = session::template number_of<operations::broadcast>(),
+                                      .name = operation,
+                                      .gives = share::root,
+                                      .takes = share::not_root,
+                                      .root = root},
+                                     all, {}, deadline())
             .value();
     }
     void choose() noexcept {
@@ -530,7 +530,7 @@ template <class Pack> class basic_lazy_reducer : public basic_reducer<Pack> {
     detail::fixed_array<element*> external_; // with an outer optimizer: weights of the program's that are due
     policy policy_{};
     struct nothing {};
-    using collectives = std::remove_reference_t<decltype(std::declval<base&>().parts_->collectives)>;
+    using collectives = detail::collective<typename session::store, typename Pack::sharding>;
     [[no_unique_address]] std::conditional_t<
         facts.votes, detail::manual_lifetime<detail::votes<element, collectives, votes_travel>>, nothing>
         votes_;

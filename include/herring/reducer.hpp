@@ -5,7 +5,6 @@
 
 #include "herring/base/config.hpp"
 #include "herring/base/device_span.hpp"
-#include "herring/base/manual_lifetime.hpp"
 #include "herring/control/world.hpp"
 #include "herring/machine/time.hpp"
 #include "herring/model/layout.hpp"
@@ -16,11 +15,10 @@
 #include "herring/session/all_reduce_calls.hpp"
 #include "herring/session/construction.hpp"
 #include "herring/session/defaults.hpp"
+#include "herring/session/reducer_core.hpp"
 #include "herring/session/reducible.hpp"
 #include "herring/session/session.hpp"
 #include "herring/step/calls.hpp"
-#include "herring/step/collective.hpp"
-#include "herring/step/due_buckets.hpp"
 #include "herring/step/every_step_calls.hpp"
 #include "herring/step/inert.hpp"
 #include "herring/step/step.hpp"
@@ -52,16 +50,6 @@ using reducer =
     typename detail::reducer_of<typename detail::runnable<resolve_t<Element, Policies...>>::type>::type;
 
 namespace detail {
-/// What runs over a session, the same for all types of elements.
-template <class Store, class Trace, class Sharding, class Buckets = every_bucket> struct parts {
-    template <class Node>
-    parts(session_base& session, Node& node, Trace& trace, calls& checks)
-        : steps(session, node, trace, checks), collectives(session, steps.tensors(), steps.bounce()) {}
-
-    step<Store, Trace, Buckets> steps;
-    collective<Store, Sharding> collectives;
-};
-
 /// herring/in_gaps.hpp: the way of that header into a reducer.
 template <class Reducer> struct gaps_of;
 /// What `in_gaps` returns after a sentence of the compiler's.
@@ -77,8 +65,6 @@ template <bool Included> struct gaps_included {
         "[HRG-C07] in_gaps: needs its header; a common slip is to include herring.hpp alone, which leaves it "
         "out; include <herring/in_gaps.hpp>");
 };
-
-struct door; // herring/collectives/: the way of a collective's header into a reducer
 } // namespace detail
 
 /// Reduces the tensors of a layout, step after step, and buffers outside it.
@@ -99,7 +85,9 @@ struct door; // herring/collectives/: the way of a collective's header into a re
 template <class Pack>
 class basic_reducer : public detail::all_reduce_calls<Pack>,
                       public detail::training_calls<Pack>,
-                      public detail::every_step_calls<typename Pack::element> {
+                      public detail::every_step_calls<typename Pack::element>,
+                      protected detail::reducer_core<Pack> { // the last: destroyed first
+    using core = detail::reducer_core<Pack>;
     using element = typename Pack::element;
     using session = detail::session<Pack>;
     using store = typename session::store;
@@ -122,7 +110,7 @@ class basic_reducer : public detail::all_reduce_calls<Pack>,
     /// Errors: `mismatch` names the rank and the field that differ; `no_resources`, `unreachable`, `unsupported`.
     template <class... TransportArguments>
     basic_reducer(world& ranks, layout tensors, TransportArguments&&... arguments)
-        : session_(ranks, std::move(tensors)), calls_(session_.ranks()) {
+        : core(ranks, std::move(tensors)) {
         try {
             session_.connect(std::forward<TransportArguments>(arguments)...);
             parts_.emplace(session_, session_.node(), session_.trace(), calls_);
@@ -213,7 +201,7 @@ class basic_reducer : public detail::all_reduce_calls<Pack>,
     ///         missing or differs.
     /// Returns: `step::exchanged`; with an optimizer `step::skipped`, where it skips steps whose gradients are not finite.
     step wait() {
-        wait(default_timeout()).value();
+        wait(session_.default_timeout()).value();
         return outcome();
     }
     /// The same with a deadline of the caller's, a time or from now on; a failure is returned, a misuse (`bad_state`)
@@ -226,7 +214,7 @@ class basic_reducer : public detail::all_reduce_calls<Pack>,
     /// Of tensors on a device: what is put into `read_in` from now on comes after the results. The host waits for the other
     /// ranks, not for the device's last copies or sums.
     step wait(stream read_in) requires(on_device) {
-        wait(read_in, default_timeout()).value();
+        wait(read_in, session_.default_timeout()).value();
         return outcome();
     }
     status wait(stream read_in, std::chrono::milliseconds timeout) requires(on_device) {
@@ -294,17 +282,13 @@ class basic_reducer : public detail::all_reduce_calls<Pack>,
     typename Pack::transport& transport() noexcept { return session_.transport(); }
     typename Pack::intra_node& intra_node() noexcept { return session_.node(); }
 
-  private:
-    friend struct detail::door;
-    template <class Reducer> friend struct detail::checkpointing;
-    template <class Reducer> friend struct detail::gaps_of;
-    friend class detail::all_reduce_calls<Pack>;
-    friend class detail::training_calls<Pack>;
-    friend class basic_lazy_reducer<Pack>;
-    using buckets = std::conditional_t<detail::skips_steps<typename Pack::sync>, detail::due_buckets,
-                                       detail::every_bucket>;
+  protected:
+    using core::calls_;
+    using core::parts_;
+    using core::session_;
 
-    std::chrono::milliseconds default_timeout() const noexcept { return session_.default_timeout(); }
+  private:
+    friend struct detail::reducer_access;
 
     void make_ready(std::size_t i, stream written_in) {
         detail::call const here(calls_, "ready");
@@ -332,12 +316,6 @@ class basic_reducer : public detail::all_reduce_calls<Pack>,
         session_.rethrow_of_handlers();
         return ended;
     }
-
-    // The last to go: the session's registration looks at the step's ledger.
-    detail::manual_lifetime<detail::parts<store, typename Pack::trace, typename Pack::sharding, buckets>>
-        parts_;
-    session session_;
-    detail::calls calls_;
 };
 
 } // namespace HERRING_NAMESPACE

@@ -21,6 +21,7 @@
 #include "herring/reducer.hpp"
 #include "herring/session/commands.hpp"
 #include "herring/session/construction.hpp"
+#include "herring/session/reducer_core.hpp"
 #include "herring/session/reducible.hpp"
 #include "herring/session/server_set_up.hpp"
 #include "herring/session/session.hpp"
@@ -52,8 +53,12 @@ template <class Element, class... Policy> struct serving<policies<Element, Polic
 ///
 /// Memory: as a reducer's region, of which it writes what it serves alone, so 1/S of the tensors' pages on S servers; and as
 ///         much for the largest buffer of a collective.
-template <class Pack> class server {
-    using session_type = session<Pack>;
+template <class Pack> class server : reducer_core<Pack> {
+    using core = reducer_core<Pack>;
+    using core::calls_;
+    using core::parts_;
+    using core::session_;
+    using typename core::session_type;
     using element = typename Pack::element;
     static constexpr bool updates = session_type::updates;
 
@@ -61,7 +66,7 @@ template <class Pack> class server {
     /// Collective, with the workers' constructors.
     template <class... TransportArguments>
     server(world& ranks, layout&& tensors, TransportArguments&&... arguments)
-        : session_(ranks, std::move(tensors)), calls_(session_.ranks()) {
+        : core(ranks, std::move(tensors)) {
         try {
             session_.connect_as(role::server, std::forward<TransportArguments>(arguments)...);
             parts_.emplace(session_, session_.node(), session_.trace(), calls_);
@@ -200,11 +205,6 @@ template <class Pack> class server {
         }
     }
 
-    // The last to go: the session's registration looks at the step's ledger.
-    manual_lifetime<parts<typename session_type::store, typename Pack::trace, typename Pack::sharding>>
-        parts_;
-    session_type session_;
-    calls calls_;
     [[no_unique_address]] typename training_of<element, typename Pack::optimizer>::type training_;
     private_memory buffer_; // of collectives in place
     std::array<char, command::most_name> name_{};

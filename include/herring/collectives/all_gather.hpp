@@ -4,7 +4,7 @@
 #define HERRING_COLLECTIVES_ALL_GATHER_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/collectives/door.hpp"
+#include "herring/collectives/call.hpp"
 #include "herring/engine/operations/all_gather.hpp"
 #include "herring/machine/time.hpp"
 
@@ -27,7 +27,7 @@ namespace HERRING_NAMESPACE {
 template <detail::accepted Pack>
 void all_gather(basic_reducer<Pack>& reduce, std::span<detail::element_of<Pack> const> mine,
                 std::span<detail::element_of<Pack>> out) {
-    all_gather(reduce, mine, out, detail::door::timeout_of(reduce)).value();
+    all_gather(reduce, mine, out, detail::collective_call::timeout_of(reduce)).value();
 }
 /// The same with a timeout from now on: a failure is returned, a misuse thrown. A passed deadline ends the world.
 template <detail::accepted Pack>
@@ -39,20 +39,20 @@ status all_gather(basic_reducer<Pack>& reduce, std::span<detail::element_of<Pack
 template <detail::accepted Pack>
 status all_gather(basic_reducer<Pack>& reduce, std::span<detail::element_of<Pack> const> mine,
                   std::span<detail::element_of<Pack>> out, time_point deadline) {
-    using door = detail::door;
-    (void)holds<detail::collective_on_host<door::on_device<Pack>>>;
-    return door::run(reduce,
-                     {.operation = door::number_of<Pack, operations::all_gather>(),
-                      .name = "all_gather",
-                      .gives = door::share::owned},
-                     std::as_bytes(out), std::as_bytes(mine), deadline);
+    using access = detail::collective_call;
+    (void)holds<detail::collective_on_host<access::on_device<Pack>>>;
+    return access::run(reduce,
+                       {.operation = access::number_of<Pack, operations::all_gather>(),
+                        .name = "all_gather",
+                        .gives = access::share::owned},
+                       std::as_bytes(out), std::as_bytes(mine), deadline);
 }
 
 /// Any other call is one sentence of the compiler, [HRG-C01]. The reducer of a refused pack takes all.
 template <class Pack, class... Arguments>
 requires detail::no_form<detail::takes_ranges, Pack, Arguments...> detail::inert_result
 all_gather(basic_reducer<Pack>&, Arguments&&...) {
-    return detail::door::refuse<detail::takes_ranges, Pack>();
+    return detail::collective_call::refuse<detail::takes_ranges, Pack>();
 }
 template <class Element, class... Arguments>
 detail::inert_status<Arguments...> all_gather(basic_reducer<rejected<Element>>&, Arguments&&...) {

@@ -4,7 +4,7 @@
 #define HERRING_COLLECTIVES_ALL_MOMENTS_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/collectives/door.hpp"
+#include "herring/collectives/call.hpp"
 #include "herring/engine/operations/moments.hpp"
 #include "herring/kernel/lanes.hpp"
 #include "herring/machine/time.hpp"
@@ -140,7 +140,7 @@ detail::largest_deviation<Pack>
 all_moments(basic_reducer<Pack>& reduce, std::span<detail::element_of<Pack> const> in,
             std::span<detail::element_of<Pack>> mean, std::span<detail::element_of<Pack>> deviation) {
     detail::largest_deviation<Pack> largest;
-    all_moments(reduce, in, mean, deviation, largest, detail::door::timeout_of(reduce)).value();
+    all_moments(reduce, in, mean, deviation, largest, detail::collective_call::timeout_of(reduce)).value();
     return largest;
 }
 /// The same with a timeout from now on: a failure is returned, and `largest` is as it was; a misuse is thrown. A passed deadline
@@ -156,11 +156,11 @@ template <detail::accepted Pack>
 status all_moments(basic_reducer<Pack>& reduce, std::span<detail::element_of<Pack> const> in,
                    std::span<detail::element_of<Pack>> mean, std::span<detail::element_of<Pack>> deviation,
                    detail::largest_deviation<Pack>& largest, time_point deadline) {
-    using door = detail::door;
-    (void)holds<detail::collective_on_host<door::on_device<Pack>>>;
-    (void)holds<detail::moments_rule<door::gives_deviations<Pack>>>;
-    if constexpr (door::gives_deviations<Pack>) {
-        status ended = door::run_moments(reduce, in, mean, deviation, deadline);
+    using access = detail::collective_call;
+    (void)holds<detail::collective_on_host<access::on_device<Pack>>>;
+    (void)holds<detail::moments_rule<access::gives_deviations<Pack>>>;
+    if constexpr (access::gives_deviations<Pack>) {
+        status ended = access::run_moments(reduce, in, mean, deviation, deadline);
         if (ended.ok()) largest = detail::largest_of<detail::element_of<Pack>>(deviation);
         return ended;
     } else {
@@ -172,7 +172,7 @@ status all_moments(basic_reducer<Pack>& reduce, std::span<detail::element_of<Pac
 template <class Pack, class... Arguments>
 requires detail::no_form<detail::takes_moments, Pack, Arguments...> detail::inert_moments
 all_moments(basic_reducer<Pack>&, Arguments&&...) {
-    (void)detail::door::refuse<detail::takes_moments, Pack>();
+    (void)detail::collective_call::refuse<detail::takes_moments, Pack>();
     return {};
 }
 template <class Element, class... Arguments>

@@ -4,7 +4,7 @@
 #define HERRING_COLLECTIVES_BROADCAST_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/collectives/door.hpp"
+#include "herring/collectives/call.hpp"
 #include "herring/engine/operations/broadcast.hpp"
 #include "herring/machine/time.hpp"
 
@@ -26,7 +26,7 @@ namespace HERRING_NAMESPACE {
 ///           `mismatch`, of sizes or roots that differ between ranks.
 template <detail::accepted Pack>
 void broadcast(basic_reducer<Pack>& reduce, std::span<detail::element_of<Pack>> inout, int root) {
-    broadcast(reduce, inout, root, detail::door::timeout_of(reduce)).value();
+    broadcast(reduce, inout, root, detail::collective_call::timeout_of(reduce)).value();
 }
 /// The same with a timeout from now on: a failure is returned, a misuse thrown. A passed deadline ends the world.
 template <detail::accepted Pack>
@@ -38,22 +38,22 @@ status broadcast(basic_reducer<Pack>& reduce, std::span<detail::element_of<Pack>
 template <detail::accepted Pack>
 status broadcast(basic_reducer<Pack>& reduce, std::span<detail::element_of<Pack>> inout, int root,
                  time_point deadline) {
-    using door = detail::door;
-    (void)holds<detail::collective_on_host<door::on_device<Pack>>>;
-    return door::run(reduce,
-                     {.operation = door::number_of<Pack, operations::broadcast>(),
-                      .name = "broadcast",
-                      .gives = door::share::root,
-                      .takes = door::share::not_root,
-                      .root = root},
-                     std::as_bytes(inout), {}, deadline);
+    using access = detail::collective_call;
+    (void)holds<detail::collective_on_host<access::on_device<Pack>>>;
+    return access::run(reduce,
+                       {.operation = access::number_of<Pack, operations::broadcast>(),
+                        .name = "broadcast",
+                        .gives = access::share::root,
+                        .takes = access::share::not_root,
+                        .root = root},
+                       std::as_bytes(inout), {}, deadline);
 }
 
 /// Any other call is one sentence of the compiler, [HRG-C01]. The reducer of a refused pack takes all.
 template <class Pack, class... Arguments>
 requires detail::no_form<detail::takes_root, Pack, Arguments...> detail::inert_result
 broadcast(basic_reducer<Pack>&, Arguments&&...) {
-    return detail::door::refuse<detail::takes_root, Pack>();
+    return detail::collective_call::refuse<detail::takes_root, Pack>();
 }
 template <class Element, class... Arguments>
 detail::inert_status<Arguments...> broadcast(basic_reducer<rejected<Element>>&, Arguments&&...) {

@@ -4,7 +4,7 @@
 #define HERRING_COLLECTIVES_REDUCE_SCATTER_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/collectives/door.hpp"
+#include "herring/collectives/call.hpp"
 #include "herring/machine/time.hpp"
 
 #include <chrono>
@@ -27,7 +27,7 @@ namespace HERRING_NAMESPACE {
 template <detail::accepted Pack>
 void reduce_scatter(basic_reducer<Pack>& reduce, std::span<detail::element_of<Pack> const> in,
                     std::span<detail::element_of<Pack>> mine) {
-    reduce_scatter(reduce, in, mine, detail::door::timeout_of(reduce)).value();
+    reduce_scatter(reduce, in, mine, detail::collective_call::timeout_of(reduce)).value();
 }
 /// The same with a timeout from now on: a failure is returned, a misuse thrown. A passed deadline ends the world.
 template <detail::accepted Pack>
@@ -39,21 +39,21 @@ status reduce_scatter(basic_reducer<Pack>& reduce, std::span<detail::element_of<
 template <detail::accepted Pack>
 status reduce_scatter(basic_reducer<Pack>& reduce, std::span<detail::element_of<Pack> const> in,
                       std::span<detail::element_of<Pack>> mine, time_point deadline) {
-    using door = detail::door;
-    (void)holds<detail::collective_on_host<door::on_device<Pack>>>;
-    (void)holds<detail::collective_rule<door::rule_is_named<Pack>>>;
-    return door::run(reduce,
-                     {.operation = door::number_of<Pack, door::reduce_scatter<Pack>>(),
-                      .name = "reduce_scatter",
-                      .takes = door::share::owned},
-                     std::as_bytes(in), std::as_bytes(mine), deadline);
+    using access = detail::collective_call;
+    (void)holds<detail::collective_on_host<access::on_device<Pack>>>;
+    (void)holds<detail::collective_rule<access::rule_is_named<Pack>>>;
+    return access::run(reduce,
+                       {.operation = access::number_of<Pack, access::reduce_scatter<Pack>>(),
+                        .name = "reduce_scatter",
+                        .takes = access::share::owned},
+                       std::as_bytes(in), std::as_bytes(mine), deadline);
 }
 
 /// Any other call is one sentence of the compiler, [HRG-C01]. The reducer of a refused pack takes all.
 template <class Pack, class... Arguments>
 requires detail::no_form<detail::takes_ranges, Pack, Arguments...> detail::inert_result
 reduce_scatter(basic_reducer<Pack>&, Arguments&&...) {
-    return detail::door::refuse<detail::takes_ranges, Pack>();
+    return detail::collective_call::refuse<detail::takes_ranges, Pack>();
 }
 template <class Element, class... Arguments>
 detail::inert_status<Arguments...> reduce_scatter(basic_reducer<rejected<Element>>&, Arguments&&...) {

@@ -8,6 +8,7 @@
 #include "herring/base/error.hpp"
 #include "herring/machine/time.hpp"
 #include "herring/policy/policy.hpp"
+#include "herring/session/reducer_core.hpp"
 #include "herring/session/reducible.hpp"
 #include "herring/session/session.hpp"
 #include "herring/step/call_forms.hpp"
@@ -24,7 +25,7 @@ template <class Pack>
 using refused_calls_of = refused_calls<typename Pack::element, typename session<Pack>::store::stream,
                                        rule<typename Pack::update>::is_named>;
 
-/// A base of `basic_reducer<Pack>`, of which it is a friend.
+/// A base of `basic_reducer<Pack>`.
 template <class Pack> class all_reduce_calls : refused_calls_of<Pack> {
     using element = typename Pack::element;
     using stream = typename session<Pack>::store::stream;
@@ -42,7 +43,7 @@ template <class Pack> class all_reduce_calls : refused_calls_of<Pack> {
     /// Lifetime: until it has returned, with a result or an error; after an error the buffer's content is undefined.
     /// Errors:   as `wait`; `bad_state` in the middle of a step.
     void all_reduce(std::span<element> inout) requires(rule_is_named) {
-        all_reduce(inout, reducer().default_timeout()).value();
+        all_reduce(inout, core().session_.default_timeout()).value();
     }
     /// The same with a deadline of the caller's, a time or from now on; a failure is returned. A passed deadline ends the
     /// world.
@@ -57,7 +58,7 @@ template <class Pack> class all_reduce_calls : refused_calls_of<Pack> {
     /// Cost:   as in place.
     /// Errors: also `bad_argument`, of sizes that differ or buffers that overlap.
     void all_reduce(std::span<element const> in, std::span<element> out) requires(rule_is_named) {
-        all_reduce(in, out, reducer().default_timeout()).value();
+        all_reduce(in, out, core().session_.default_timeout()).value();
     }
     status all_reduce(std::span<element const> in, std::span<element> out,
                       std::chrono::milliseconds timeout) requires(rule_is_named) {
@@ -66,13 +67,13 @@ template <class Pack> class all_reduce_calls : refused_calls_of<Pack> {
     status all_reduce(std::span<element const> in, std::span<element> out,
                       time_point deadline) requires(rule_is_named) {
         (void)holds<only_on_host<on_device>>;
-        auto& of = reducer();
+        auto& of = core();
         call const here(of.calls_, "all_reduce");
         if (failure const* const why = of.session_.failed()) return status(*why);
         of.parts_->steps.check_between_steps("all_reduce");
         check_apart(of.calls_, "all_reduce", std::as_bytes(in), std::as_bytes(out), sizeof(element));
         if (out.empty()) return {};
-        return run(in.data(), out.data(), out.size(), deadline);
+        return of.run({}, {in.data(), out.data()}, out.size(), deadline);
     }
 
     /// The same of one value, which is returned.
@@ -103,7 +104,7 @@ template <class Pack> class all_reduce_calls : refused_calls_of<Pack> {
     ///           where a line on stderr says then that memory is left, until the process ends. With `nvlink` other processes of
     ///           the node open its allocation and keep it open: see `forget`.
     void all_reduce(device_span<element> inout, stream in) requires(rule_is_named&& on_device) {
-        all_reduce(inout, in, reducer().default_timeout()).value();
+        all_reduce(inout, in, core().session_.default_timeout()).value();
     }
     status all_reduce(device_span<element> inout, stream in,
                       std::chrono::milliseconds timeout) requires(rule_is_named&& on_device) {
@@ -111,13 +112,13 @@ template <class Pack> class all_reduce_calls : refused_calls_of<Pack> {
     }
     status all_reduce(device_span<element> inout, stream in,
                       time_point deadline) requires(rule_is_named&& on_device) {
-        auto& of = reducer();
+        auto& of = core();
         call const here(of.calls_, "all_reduce");
         if (failure const* const why = of.session_.failed()) return status(*why);
         of.parts_->steps.check_between_steps("all_reduce");
         if (inout.empty()) return {};
         of.parts_->steps.order_after(inout.data(), in, "all_reduce");
-        return run(inout.data(), inout.data(), inout.size(), deadline);
+        return of.run({}, {inout.data(), inout.data()}, inout.size(), deadline);
     }
 
     /// Collective: when it returns, no other process has the allocation that this memory lies in open for this reducer, and
@@ -127,7 +128,7 @@ template <class Pack> class all_reduce_calls : refused_calls_of<Pack> {
     /// Blocks: until the device is done with the calls before, at most half of `world::default_timeout()`.
     /// Errors: `timeout` on every rank where a device is not, and it can be repeated; `bad_argument` for memory of the host.
     void forget(device_span<element> memory) requires(on_device) {
-        auto& of = reducer();
+        auto& of = core();
         call const here(of.calls_, "forget");
         if (failure const* const why = of.session_.failed()) throw error(*why);
         of.parts_->steps.check_between_steps("forget");
@@ -138,14 +139,8 @@ template <class Pack> class all_reduce_calls : refused_calls_of<Pack> {
     using refused_calls_of<Pack>::all_reduce;
 
   private:
-    basic_reducer<Pack>& reducer() noexcept { return static_cast<basic_reducer<Pack>&>(*this); }
-
-    // At least one element.
-    status run(element const* in, element* out, std::size_t count, time_point deadline) {
-        auto& of = reducer();
-        status ended = of.parts_->collectives.run(of.session_, {}, {in, out}, count, deadline);
-        of.session_.rethrow_of_handlers();
-        return ended;
+    reducer_core<Pack>& core() noexcept {
+        return reducer_access::core(static_cast<basic_reducer<Pack>&>(*this));
     }
 };
 

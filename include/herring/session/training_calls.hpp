@@ -14,9 +14,11 @@
 #include "herring/machine/time.hpp"
 #include "herring/model/step_outcome.hpp"
 #include "herring/optimizer/optimizer.hpp"
+#include "herring/plan/owned.hpp"
 #include "herring/plan/plan.hpp"
 #include "herring/policy/policy.hpp"
 #include "herring/session/construction.hpp"
+#include "herring/session/reducer_core.hpp"
 #include "herring/session/session.hpp"
 #include "herring/session/training.hpp"
 #include "herring/step/calls.hpp"
@@ -59,8 +61,8 @@ template <class Optimizer> void check_hyper(calls& of, typename Optimizer::hyper
                     {"hyper::", found.member, " is ", number, "; it must ", found.must});
 }
 
-/// A base of `basic_reducer<Pack>`, of which it is a friend: what a program calls where the pack names an optimizer. `wait()`
-/// leaves the updated weights then, and tensors have no result.
+/// A base of `basic_reducer<Pack>` whose pack names an optimizer: the calls of training. `wait()` leaves the updated weights then,
+/// and tensors have no result.
 template <class Pack> class training_calls<Pack, true> {
     using element = typename Pack::element;
     using optimizer = typename Pack::optimizer;
@@ -80,7 +82,7 @@ template <class Pack> class training_calls<Pack, true> {
     /// Errors:   `bad_argument` where there is no rank `root`; `mismatch` where ranks name different ones; what `fill` throws
     ///           ends the world.
     template <class Fill> void start(int root, Fill&& fill) {
-        auto& of = reducer();
+        auto& of = core();
         call const here(of.calls_, "start");
         check_at_rest("start");
         world& ranks = of.session_.ranks();
@@ -88,9 +90,9 @@ template <class Pack> class training_calls<Pack, true> {
         std::byte* const memory = of.session_.node().memory();
         if (ranks.rank() == root) {
             try {
-                for (std::size_t i = 0; i < of.size(); ++i)
+                for (std::size_t i = 0; i < of.session_.plan().tensors.size(); ++i)
                     fill(i, std::span<element>(reinterpret_cast<element*>(of.parts_->steps.tensor(i)),
-                                               of.plan().tensors[i].elements));
+                                               of.session_.plan().tensors[i].elements));
             } catch (...) {
                 announce_and_rethrow(ranks, "start");
             }
@@ -106,11 +108,11 @@ template <class Pack> class training_calls<Pack, true> {
     /// Lifetime: the reducer's. Not to be read between `ready(i)` and the end of `wait()`: an update may be under way.
     /// Errors:   `bad_argument` when i is out of range, `bad_state` before `start` or `load`.
     std::span<element const> weights(std::size_t i) {
-        auto& of = reducer();
+        auto& of = core();
         (void)of.parts_->steps.tensor(i); // checks i
         check_started("weights");
-        placed_tensor const& at = of.plan().tensors[i];
-        bucket const& in = of.plan().buckets[at.bucket];
+        placed_tensor const& at = of.session_.plan().tensors[i];
+        bucket const& in = of.session_.plan().buckets[at.bucket];
         return {reinterpret_cast<element const*>(of.session_.weights_of_bucket(at.bucket)) +
                     (at.offset - in.offset),
                 at.elements};
@@ -131,12 +133,12 @@ template <class Pack> class training_calls<Pack, true> {
     /// Errors: `bad_state` in the middle of a step, `bad_argument` when there is no such group, or naming a value that cannot be meant
     ///         (a rate below 0). Where ranks have different ones, the next step ends in `mismatch`; so of all that follows.
     void set(hyper_type const& values) {
-        check_hyper<optimizer>(reducer().calls_, values);
+        check_hyper<optimizer>(core().calls_, values);
         change("set", 0, groups(), [&](auto& one) { one.values = values; });
     }
     void set(std::size_t group, hyper_type const& values) {
         check_group("set", group);
-        check_hyper<optimizer>(reducer().calls_, values);
+        check_hyper<optimizer>(core().calls_, values);
         change("set", group, group + 1, [&](auto& one) { one.values = values; });
     }
 
@@ -157,7 +159,7 @@ template <class Pack> class training_calls<Pack, true> {
     ///
     /// Errors: also `bad_argument`, of a scale that is not positive, or that is no normal float, or its inverse.
     void set_loss_scale(double scale) requires(scales_loss) {
-        auto& of = reducer();
+        auto& of = core();
         call const here(of.calls_, "set_loss_scale");
         of.parts_->steps.check_between_steps("set_loss_scale");
         constexpr double least = std::numeric_limits<float>::min();
@@ -180,8 +182,8 @@ template <class Pack> class training_calls<Pack, true> {
     ///
     /// Errors: `bad_argument` when i is out of range.
     tensor_norms norms(std::size_t i) requires(optimizer::facts.tensor_norms) {
-        (void)reducer().parts_->steps.tensor(i); // checks i
-        return reducer().session_.updated().norms()[i];
+        (void)core().parts_->steps.tensor(i); // checks i
+        return core().session_.updated().norms()[i];
     }
 
     // `herring/checkpoint.hpp` has the next three ([HRG-C06]).
@@ -221,16 +223,16 @@ template <class Pack> class training_calls<Pack, true> {
 
   protected:
     /// The session is connected.
-    void begin_training() { training_.begin(reducer().session_); }
+    void begin_training() { training_.begin(core().session_); }
     void check_started(char const* operation) {
         if (!training_.started()) [[unlikely]]
-            reducer().calls_.throw_misuse(
+            core().calls_.throw_misuse(
                 errc::bad_state, operation,
                 {"there are no weights yet; call start(root, fill) or load(folder) on all ranks first"});
     }
     /// All gradients are summed: what is left of the step.
     status end_training_step(time_point deadline) {
-        auto& of = reducer();
+        auto& of = core();
         return training_.end_step(of.session_, of.parts_->collectives, deadline);
     }
     herring::step training_outcome() const noexcept { return training_.outcome(); }
@@ -239,60 +241,58 @@ template <class Pack> class training_calls<Pack, true> {
     template <class Reducer> friend struct checkpointing;
 
     void check_at_rest(char const* operation) {
-        auto& of = reducer();
+        auto& of = core();
         if (failure const* const why = of.session_.failed()) throw error(*why);
         of.parts_->steps.check_between_steps(operation);
     }
     /// All ranks have the tensors of `root`.
     void spread_tensors(char const* operation, int root) {
-        auto& of = reducer();
+        auto& of = core();
         status const ended =
-            spread(operation, root, of.session_.node().memory(), deadline_in(of.default_timeout()));
+            spread(operation, root, of.session_.node().memory(), deadline_in(of.session_.default_timeout()));
         of.session_.rethrow_of_handlers();
         ended.value();
     }
     /// All ranks have all tensors, of which each has what it owns of the plan's elements. There are no servers of their own.
     void gather_tensors(char const* operation) {
-        auto& of = reducer();
+        auto& of = core();
         std::byte* const memory = of.session_.node().memory();
-        std::size_t const elements = of.plan().elements;
-        status const ended = of.parts_->collectives.run(
-            of.session_,
-            {.operation = session<Pack>::template number_of<operations::all_gather>(),
-             .name = operation,
-             .gives = collective_program::share::owned},
-            {memory + of.owned(elements).offset * of.plan().element_bytes, memory}, elements,
-            deadline_in(of.default_timeout()));
-        of.session_.rethrow_of_handlers();
+        std::size_t const elements = of.session_.plan().elements;
+        range const own = owned_range(elements, of.session_.ranks().worker(), of.session_.ranks().workers());
+        status const ended = of.run({.operation = session<Pack>::template number_of<operations::all_gather>(),
+                                     .name = operation,
+                                     .gives = collective_program::share::owned},
+                                    {memory + own.offset * of.session_.plan().element_bytes, memory},
+                                    elements, deadline_in(of.session_.default_timeout()));
         ended.value();
     }
     status spread(char const* operation, int root, std::byte* memory, time_point deadline) {
         using share = collective_program::share;
-        auto& of = reducer();
+        auto& of = core();
         if constexpr (session<Pack>::commands)
             if (of.session_.desk().is_commanding())
                 return of.session_.desk().spread_weights(of.session_, root, memory, deadline);
-        return of.parts_->collectives.run(
-            of.session_,
-            {.operation = session<Pack>::template number_of<operations::broadcast>(),
-             .name = operation,
-             .gives = share::root,
-             .takes = share::not_root,
-             .root = root},
-            {memory, memory}, of.plan().elements, deadline);
+        return of.run({.operation = session<Pack>::template number_of<operations::broadcast>(),
+                       .name = operation,
+                       .gives = share::root,
+                       .takes = share::not_root,
+                       .root = root},
+                      {memory, memory}, of.session_.plan().elements, deadline);
     }
 
-    basic_reducer<Pack>& reducer() noexcept { return static_cast<basic_reducer<Pack>&>(*this); }
+    reducer_core<Pack>& core() noexcept {
+        return reducer_access::core(static_cast<basic_reducer<Pack>&>(*this));
+    }
 
     void check_group(char const* operation, std::size_t group) {
         if (group >= groups()) [[unlikely]]
-            reducer().calls_.throw_misuse(
+            core().calls_.throw_misuse(
                 errc::bad_argument, operation,
                 {"there is no group ", group, " of tensors; the layout has ", groups(), ", numbered from 0"});
     }
     template <class Change>
     void change(char const* operation, std::size_t first, std::size_t end, Change const& how) {
-        auto& of = reducer();
+        auto& of = core();
         call const here(of.calls_, operation);
         of.parts_->steps.check_between_steps(operation);
         training_.set(of.session_, first, end, how);

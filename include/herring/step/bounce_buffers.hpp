@@ -31,8 +31,8 @@ template <class Store> class bounce_buffers {
 
     /// Begins with the first slot again. All pieces are copied out.
     void begin() noexcept { filled_ = emptied_ = 0; }
-    bool full() const noexcept { return filled_ - emptied_ == slot_count; }
-    bool empty() const noexcept { return filled_ == emptied_; }
+    HERRING_ALWAYS_INLINE bool full() const noexcept { return filled_ - emptied_ == slot_count; }
+    HERRING_ALWAYS_INLINE bool empty() const noexcept { return filled_ == emptied_; }
 
     /// The piece for the next slot, without segments yet. A slot is free.
     bounced_piece next_piece(std::size_t elements) noexcept {
@@ -46,7 +46,9 @@ template <class Store> class bounce_buffers {
     }
 
     /// The number of executions after which the oldest piece can be copied out. Not empty.
-    std::uint64_t awaited() const noexcept { return used_[emptied_ % slot_count].number + 1; }
+    HERRING_ALWAYS_INLINE std::uint64_t awaited() const noexcept {
+        return used_[emptied_ % slot_count].number + 1;
+    }
     /// Copies the oldest piece out. False: it is not released, or there is none.
     template <class Session> bool copy_out_next(Session& session) noexcept {
         if (empty() || session.released() < awaited()) return false;

@@ -26,8 +26,10 @@ struct bounced_piece {
     std::size_t count = 0; ///< segments
     std::size_t elements = 0;
 
-    void add(segment const& one) noexcept { segments[count++] = one; }
-    std::span<segment const> all() const noexcept { return {static_cast<segment const*>(segments), count}; }
+    HERRING_ALWAYS_INLINE void add(segment const& one) noexcept { segments[count++] = one; }
+    HERRING_ALWAYS_INLINE std::span<segment const> all() const noexcept {
+        return {static_cast<segment const*>(segments), count};
+    }
 };
 
 /// Where a piece lies while it is reduced.
@@ -37,7 +39,7 @@ struct piece_place {
     std::span<segment const> lent{};   ///< what of it is a copy that is read and written; see local_routes
     std::span<std::byte const> next{}; ///< what is copied to the same slot after it, if that is known
 
-    void put_into(execution& e) const noexcept {
+    HERRING_ALWAYS_INLINE void put_into(execution& e) const noexcept {
         e.own = own;
         e.home = home;
         e.lent_parts = static_cast<std::uint32_t>(lent.size());
