@@ -19,7 +19,6 @@
 #include "herring/session/reducible.hpp"
 #include "herring/session/session.hpp"
 #include "herring/step/calls.hpp"
-#include "herring/step/every_step_calls.hpp"
 #include "herring/step/inert.hpp"
 #include "herring/step/step.hpp"
 #include "herring/sync/sync.hpp"

@@ -9,7 +9,7 @@
 #include "herring/model/range.hpp"
 #include "herring/policy/policy.hpp"
 #include "herring/reducer.hpp"
-#include "herring/step/call_forms.hpp"
+#include "herring/session/all_reduce_calls.hpp"
 #include "herring/step/collective.hpp"
 
 #include <chrono>

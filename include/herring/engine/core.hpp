@@ -37,7 +37,7 @@ namespace HERRING_NAMESPACE::detail {
 ///
 /// `Windows`: what one route keeps of its messages, made from the state, the plan and the staging memory, from whose front it
 /// takes its own. A completion goes to the route whose message it is by branches.
-/// - `path`: the route; `route_type<Core>`: what moves executions over the windows (engine/network.hpp).
+/// - `path`: the route; `route_type<Core>`: what moves executions over the windows (`network_routes`).
 /// - `kinds`: of messages (`kind_bit`); a kind has one route.
 /// - `received(about, what)`: a message has come into the slot that its receive named.
 /// - `sent(about)`: a message is out, and its memory may be written again.

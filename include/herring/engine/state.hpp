@@ -9,7 +9,6 @@
 #include "herring/engine/counters.hpp"
 #include "herring/engine/execution.hpp"
 #include "herring/engine/failure_state.hpp"
-#include "herring/engine/hyper_values.hpp"
 #include "herring/engine/ledger.hpp"
 #include "herring/engine/neighbours.hpp"
 #include "herring/engine/operation.hpp"
@@ -24,6 +23,22 @@
 #include <span>
 
 namespace HERRING_NAMESPACE::detail {
+
+/// Those of all groups: of each one its members and 1 if it is frozen; then the scale of the loss.
+///
+/// Lifetime: what both refer to, longer than this.
+struct hyper_values {
+    std::span<double const> all;            ///< empty: there is no optimizer
+    std::span<char const* const> members{}; ///< names of those of one group; nullptr: one has none
+
+    /// "hyper::rate of group 1", "the loss scale": what lies at a place of `all`.
+    HERRING_SEPARABLE void name(char (&to)[64], std::size_t place) const noexcept;
+    /// "0.001 0 1": as many as fit, as text. Returns its length.
+    HERRING_SEPARABLE std::size_t list(char* to, std::size_t size) const noexcept;
+    /// How these of `rank` differ from those that `other` has listed: "hyper::rate is 0.001 on rank 1 and 0.5 on rank 2". False: in none
+    /// that is listed.
+    HERRING_SEPARABLE bool compare(char (&to)[160], char const* listed, int other, int rank) const noexcept;
+};
 
 /// A rank of another node that this rank exchanges messages with.
 struct peer {

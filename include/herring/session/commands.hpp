@@ -17,8 +17,8 @@
 #include "herring/plan/plan.hpp"
 #include "herring/session/norm_tables.hpp"
 #include "herring/session/session.hpp"
+#include "herring/step/bounce_buffers.hpp"
 #include "herring/step/collective.hpp"
-#include "herring/step/piece.hpp"
 
 #include <cstddef>
 #include <cstdint>

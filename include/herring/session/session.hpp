@@ -28,7 +28,6 @@
 #include "herring/session/construction.hpp"
 #include "herring/session/cores.hpp"
 #include "herring/session/reducible.hpp"
-#include "herring/session/transport_needs.hpp"
 #include "herring/step/host_tensors.hpp"
 #include "herring/step/session_base.hpp"
 #include "herring/sync/sync.hpp"

@@ -14,8 +14,8 @@
 #include "herring/optimizer/none.hpp"
 #include "herring/optimizer/optimizer.hpp"
 #include "herring/plan/plan.hpp"
+#include "herring/step/bounce_buffers.hpp"
 #include "herring/step/collective.hpp"
-#include "herring/step/piece.hpp"
 
 #include <algorithm>
 #include <array>

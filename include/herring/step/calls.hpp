@@ -7,13 +7,42 @@
 #include "herring/base/error.hpp"
 #include "herring/base/text.hpp"
 #include "herring/control/world.hpp"
-#include "herring/step/call_mark.hpp"
 
+#include <atomic>
 #include <cstddef>
 #include <initializer_list>
 #include <string_view>
 
+#include <pthread.h>
+
 namespace HERRING_NAMESPACE::detail {
+
+/// Set while a call is under way.
+///
+/// Threads:  any.
+/// Cost:     one exchange a call.
+class call_mark {
+  public:
+    enum class taken {
+        yes,           ///< the caller's until `release`
+        by_itself,     ///< by a call of the same thread, further up its stack
+        by_another_one ///< by a call of another thread
+    };
+
+    taken take() noexcept {
+        pthread_t const self = ::pthread_self();
+        pthread_t there = nobody;
+        if (holder_.compare_exchange_strong(there, self, std::memory_order_acquire,
+                                            std::memory_order_relaxed))
+            return taken::yes;
+        return there == self ? taken::by_itself : taken::by_another_one;
+    }
+    void release() noexcept { holder_.store(nobody, std::memory_order_release); }
+
+  private:
+    static constexpr pthread_t nobody{};
+    std::atomic<pthread_t> holder_{nobody};
+};
 
 /// The call that is under way, and the last one if it was refused for a misuse: when that misuse ends this rank, the others
 /// are told its text.

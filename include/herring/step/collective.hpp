@@ -17,7 +17,6 @@
 #include "herring/plan/twofold.hpp"
 #include "herring/step/bounce_buffers.hpp"
 #include "herring/step/calls.hpp"
-#include "herring/step/piece.hpp"
 #include "herring/step/session_base.hpp"
 #include "herring/trace/trace.hpp"
 

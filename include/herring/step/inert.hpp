@@ -13,11 +13,25 @@
 #include "herring/model/step_outcome.hpp"
 #include "herring/plan/plan.hpp"
 #include "herring/policy/policy.hpp"
-#include "herring/step/every_step_calls.hpp"
 
 #include <chrono>
 #include <cstddef>
 #include <span>
+
+namespace HERRING_NAMESPACE::detail {
+
+/// Weights are the program's, and the same on every rank: all update them by the same gradients. See `basic_lazy_reducer`.
+template <class Element> struct every_step_calls {
+    static constexpr bool due(std::size_t) noexcept { return true; }
+    static constexpr bool synchronized(std::size_t) noexcept { return true; }
+    void updated(std::size_t) noexcept {}
+    void updated(std::size_t, std::span<Element>) noexcept {}
+    void settle() noexcept {}
+    status settle(std::chrono::milliseconds) noexcept { return {}; }
+    status settle(time_point) noexcept { return {}; }
+};
+
+} // namespace HERRING_NAMESPACE::detail
 
 namespace HERRING_NAMESPACE {
 

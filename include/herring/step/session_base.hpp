@@ -103,6 +103,12 @@ class session_base {
     engine_state* engine_ = nullptr;
 };
 
+/// The session's workers tell dedicated servers which call they begin.
+template <class Session> inline constexpr bool has_commands = false;
+template <class Session>
+requires(Session::commands) //
+    inline constexpr bool has_commands<Session> = true;
+
 } // namespace HERRING_NAMESPACE::detail
 
 #ifndef HERRING_SEPARATE

@@ -13,7 +13,6 @@
 #include "herring/step/calls.hpp"
 #include "herring/step/due_buckets.hpp"
 #include "herring/step/ledger.hpp"
-#include "herring/step/piece.hpp"
 #include "herring/step/session_base.hpp"
 #include "herring/trace/trace.hpp"
 

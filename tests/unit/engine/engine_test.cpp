@@ -6,7 +6,7 @@
 
 #include "unit/engine/mesh.hpp"
 
-#include "herring/session/transport_needs.hpp"
+#include "herring/session/construction.hpp"
 #include "herring/update/average.hpp"
 #include "herring/update/max.hpp"
 

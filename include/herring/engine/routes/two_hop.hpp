@@ -8,7 +8,6 @@
 #include "herring/engine/core.hpp"
 #include "herring/engine/messages.hpp"
 #include "herring/engine/operation.hpp"
-#include "herring/engine/push_order.hpp"
 #include "herring/engine/window.hpp"
 #include "herring/plan/plan.hpp"
 
