@@ -1,4 +1,4 @@
-// herring: checkpoints of reducers with an optimizer: what their calls `state`, `save` and `load` need. Included by who calls them.
+// herring: checkpoints of reducers with an optimizer: the calls `state`, `save` and `load`.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_CHECKPOINT_HPP
 #define HERRING_CHECKPOINT_HPP
@@ -89,7 +89,7 @@ template <class Pack> struct checkpointing<basic_reducer<Pack>> {
         return std::move(loaded.user);
     }
 
-    // ---- in gaps: herring/gap_checkpoint.hpp ----------------------------------------------------------------------------
+    // ---- in gaps: herring/gap_checkpoint.hpp --------------------------------------------------------------
 
     template <class Saved>
     HERRING_SETUP static void begin(reducer& of, Saved& saved, std::string const& folder,
@@ -117,7 +117,7 @@ template <class Pack> struct checkpointing<basic_reducer<Pack>> {
         abandon(of, saved);
         saved.finish(core(of).session_.ranks(), kind_of(core(of).session_));
     }
-    /// That one's folder takes other checkpoints.
+    /// Allows other checkpoints in the folder of `saved`.
     template <class Saved> static void abandon(reducer& of, Saved const& saved) noexcept {
         if (saved.under_way()) std::erase(of.in_gaps_, saved.folder());
     }
@@ -128,7 +128,7 @@ template <class Pack> struct checkpointing<basic_reducer<Pack>> {
     }
     static int rank_of(reducer& of) noexcept { return core(of).session_.ranks().rank(); }
 
-    // ---- of a server, told by a command ---------------------------------------------------------------------------------
+    // ---- of a server, told by a command -------------------------------------------------------------------
 
     template <class Session, class Training>
     HERRING_SETUP static void save_served(Session& session, Training const& training) {
@@ -162,7 +162,7 @@ template <class Pack> struct checkpointing<basic_reducer<Pack>> {
                      "first, or name another folder"});
         }
     }
-    // What this rank keeps of a checkpoint, into `state`, and these weights.
+    // Loads the state that this rank keeps of a checkpoint, into `state`, and these weights.
     template <class Session>
     HERRING_SETUP static loaded_checkpoint load_kept(Session& session, std::string const& folder,
                                                      private_memory& state,
@@ -185,7 +185,8 @@ template <class Pack> struct checkpointing<basic_reducer<Pack>> {
     }
 };
 
-/// The same of `basic_lazy_reducer`. Common weights are those of the outer optimizer's anchor, or else rank 0's.
+/// The same of `basic_lazy_reducer`. Common weights are those of the outer optimizer's anchor, or else rank
+/// 0's.
 template <class Pack> struct checkpointing<basic_lazy_reducer<Pack>> {
     using element = typename Pack::element;
     using reducer = basic_lazy_reducer<Pack>;
@@ -264,7 +265,8 @@ template <class Pack> struct checkpointing<basic_lazy_reducer<Pack>> {
     }
 
   private:
-    // What this rank keeps of a checkpoint, the outer optimizer's state into `state`, and on the keeper the weights.
+    // Loads the parts of a checkpoint that this rank keeps: the outer optimizer's state into `state`, and on
+    // the keeper the weights.
     HERRING_SETUP static loaded_checkpoint load_own(reducer& of, std::string const& folder,
                                                     private_memory& state) {
         call const here(of.calls_, "load");
@@ -329,7 +331,7 @@ template <class Pack> struct checkpointing<basic_lazy_reducer<Pack>> {
         if constexpr (outer) return of.outer_.steps();
         return 0;
     }
-    // Of weights: 0 where they are the anchor, or else a digest.
+    // The key of weights: 0 where they are the anchor, else a digest.
     static std::uint64_t key_of_weights(reducer& of) {
         digest sum(0x7765'6967'6874u);
         for (std::size_t i = 0; i < of.size(); ++i) {

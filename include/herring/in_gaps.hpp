@@ -1,4 +1,5 @@
-// herring: work in gaps: quanta of a task while this thread waits for the results of a step. Included by who calls `in_gaps`.
+// herring: work in gaps: quanta of a task while this thread waits for the results of a step. Needed to call
+// `in_gaps`.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_IN_GAPS_HPP
 #define HERRING_IN_GAPS_HPP
@@ -43,7 +44,8 @@ template <bool IsTask> struct task_of_gaps {
 /// A reducer with a task for the gaps of its steps: made by `reduce.in_gaps(task)`.
 ///
 /// Threads:  as the reducer; `task.next()` is called inside of `wait`, and nowhere else.
-/// Lifetime: not longer than the reducer and the task. It may end any time between steps; another one has to learn the gaps anew.
+/// Lifetime: not longer than the reducer and the task. It may end any time between steps; another one has to
+///           learn the gaps anew.
 template <class Reducer, class Task> class gap_work {
   public:
     gap_work(gap_work const&) = delete;

@@ -48,11 +48,12 @@ template <class Element, class... Policy> struct serving<policies<Element, Polic
                                                       progress::caller, Policy>...>;
 };
 
-/// One server, from its construction to the end of its loop. What workers do in a call it does too, in the same order and divided
-/// alike, with nothing of its own to give or take: steps and collectives are the classes that reducers run.
+/// One server, from its construction to the end of its loop. It makes the workers' calls too, in the same
+/// order and divided alike, with no tensors to give or take: steps and collectives are the classes that
+/// reducers run.
 ///
-/// Memory: as a reducer's region, of which it writes what it serves alone, so 1/S of the tensors' pages on S servers; and as
-///         much for the largest buffer of a collective.
+/// Memory: as a reducer's region, of which it writes what it serves alone, so 1/S of the tensors' pages on S
+///         servers; and as much for the largest buffer of a collective.
 template <class Pack> class server : reducer_core<Pack> {
     using core = reducer_core<Pack>;
     using core::calls_;
@@ -83,7 +84,7 @@ template <class Pack> class server : reducer_core<Pack> {
     std::byte const* memory() noexcept { return session_.node().memory(); }
 
     /// Returns when all workers have left between calls; else what ended the world.
-    // A server has no deadline of its own: whoever waits for it, a worker in a call, has one.
+    // A server has no deadline: a worker that waits for it in a call has one.
     status run() {
         while (true) {
             if (status ended = session_.desk().await(session_, deadline_in(never)); !ended.ok()) return ended;
@@ -172,7 +173,7 @@ template <class Pack> class server : reducer_core<Pack> {
         }
     }
 
-    // Whether weights are updated here, and the program includes what a checkpoint needs.
+    // True if weights are updated here, and the program includes herring/checkpoint.hpp.
     static constexpr bool has_checkpoints() noexcept {
         if constexpr (updates) return requires {
                 sizeof(checkpointing<basic_reducer<Pack>>);
@@ -183,7 +184,8 @@ template <class Pack> class server : reducer_core<Pack> {
     status run_checkpoint(command::kind what) {
         if constexpr (has_checkpoints()) {
             using checkpoint = checkpointing<basic_reducer<Pack>>;
-            // What follows is the world's and polls no transport, so this server's answer to the command has to be out.
+            // The world's collectives follow, and poll no transport, so this server's answer to the command
+            // has to be out.
             if (status ended = session_.finish(session_.requested(), deadline_in(never)); !ended.ok())
                 return ended;
             training_.take_values(session_, session_.desk().taken(session_).values());
@@ -243,18 +245,22 @@ template <class Pack> struct pack_of<basic_reducer<Pack>> { using type = Pack; }
 
 } // namespace detail
 
-/// Serves the reducers of the workers: combines what they push in steps and collectives, and updates weights, until the last of them
-/// has destroyed its reducer. Collective with the workers' `Reducer(world, layout)`, with the same type and layout; for a rank whose
-/// role is `server`. What follows the options goes to the transport's constructor.
+/// Serves the reducers of the workers: combines what they push in steps and collectives, and updates weights,
+/// until the last of them has destroyed its reducer. Collective with the workers' `Reducer(world, layout)`,
+/// with the same type and layout; for a rank whose role is `server`. Arguments behind the options go to the
+/// transport's constructor.
 ///
-/// Cost:    a step: one command of 64 bytes (and the hyper values) from each node of workers, then their pushes. With an optimizer in
-///          two phases also a row of norms to each node of workers, and their sums back.
-/// Memory:  1/S of the tensors' pages, with an optimizer 1/S of the weights and the state, on S servers; staging for each worker.
-/// Blocks:  until all workers have left. Without a deadline: a worker that waits for a server has one, and a rank that dies is found.
+/// Cost:    a step: one command of 64 bytes (and the hyper values) from each node of workers, then their
+///          pushes. With an optimizer in two phases also a row of norms to each node of workers, and their
+///          sums back.
+/// Memory:  1/S of the tensors' pages, with an optimizer 1/S of the weights and the state, on S servers;
+///          staging for each worker.
+/// Blocks:  until all workers have left. Without a deadline: a worker that waits for a server has one, and a
+///          rank that dies is found.
 /// Threads: the calling one; one core a server.
-/// Errors:  `bad_state` on a worker; `bad_argument`, `mismatch` as of constructing a reducer; `mismatch` naming the worker that is in
-///          another call, or has other hyper values; `peer_lost` and whatever else ends the world. No server takes over from another:
-///          start again from a checkpoint.
+/// Errors:  `bad_state` on a worker; `bad_argument`, `mismatch` as of constructing a reducer; `mismatch`
+///          naming the worker that is in another call, or has other hyper values; `peer_lost` and whatever
+///          else ends the world. No server takes over from another: start again from a checkpoint.
 /// Source:  Parameter Hub, SoCC'18; BytePS, OSDI'20.
 /// Example: if (world.role() == herring::role::server) { herring::serve<trainer>(world, layout); return 0; }
 template <class Reducer, class... TransportArguments>

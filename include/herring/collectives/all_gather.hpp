@@ -13,23 +13,27 @@
 
 namespace HERRING_NAMESPACE {
 
-/// Puts the ranges that the ranks own together: a buffer of n elements, the same on every rank. Collective: the same n on
-/// every rank, between steps. The update rule is not used.
+/// Puts the ranges that the ranks own together: a buffer of n elements, the same on every rank. Collective:
+/// the same n on every rank, between steps. The update rule is not used.
 ///
 /// Shape:    `mine`: reduce.owned(n).elements; `out`: n elements.
-/// Cost:     over N nodes (N−1)/N of the buffer out and in: half of all_reduce's; received where it belongs. Small ones: one
-///           message to every other node, one way, or ⌈log2 N⌉ one after the other where these cost less. On one node a rank copies in its range, and copies out all.
-/// Blocks:   until this rank has all ranges, and so all ranks have called: at most `world::default_timeout()`.
-/// Lifetime: until it has returned. `mine` may be where it belongs in `out`, and must not overlap it otherwise. After an error
-///           the content of `out` is undefined.
-/// Errors:   as `reducer::all_reduce`; `bad_argument`, of a range of another size, or one that overlaps the buffer elsewhere;
-///           `bad_state`, in the middle of a step; `mismatch`, of sizes that differ between ranks.
+/// Cost:     over N nodes (N−1)/N of the buffer out and in: half of all_reduce's; received where it belongs.
+///           Small ones: one message to every other node, one way, or ⌈log2 N⌉ one after the other where
+///           these cost less. On one node a rank copies in its range, and copies out all.
+/// Blocks:   until this rank has all ranges, and so all ranks have called: at most
+///           `world::default_timeout()`.
+/// Lifetime: until it has returned. `mine` may be where it belongs in `out`, and must not overlap it
+///           otherwise. After an error the content of `out` is undefined.
+/// Errors:   as `reducer::all_reduce`; `bad_argument`, of a range of another size, or one that overlaps the
+///           buffer elsewhere; `bad_state`, in the middle of a step; `mismatch`, of sizes that differ between
+///           ranks.
 template <detail::accepted Pack>
 void all_gather(basic_reducer<Pack>& reduce, std::span<detail::element_of<Pack> const> mine,
                 std::span<detail::element_of<Pack>> out) {
     all_gather(reduce, mine, out, detail::collective_call::timeout_of(reduce)).value();
 }
-/// The same with a timeout from now on: a failure is returned, a misuse thrown. A passed deadline ends the world.
+/// The same with a timeout from now on: a failure is returned, a misuse thrown. A passed deadline ends the
+/// world.
 template <detail::accepted Pack>
 status all_gather(basic_reducer<Pack>& reduce, std::span<detail::element_of<Pack> const> mine,
                   std::span<detail::element_of<Pack>> out, std::chrono::milliseconds timeout) {

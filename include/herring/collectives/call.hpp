@@ -88,7 +88,8 @@ struct collective_call {
         return reducer_access::core(reduce).session_.default_timeout();
     }
 
-    /// `whole`: the buffer of all elements; `part`: the memory of this rank's range, for a program with owners.
+    /// `whole`: the buffer of all elements; `part`: the memory of this rank's range, for a program with
+    /// owners.
     ///
     /// Errors: a misuse is thrown, a failure returned.
     template <class Pack>
@@ -154,7 +155,7 @@ struct collective_call {
 /// The element type of a reducer, where it is not to be deduced: a std::vector is taken too.
 template <class Pack> using element_of = typename Pack::element;
 
-/// What a collective returns by the reducer of a refused pack: a status, if there is a deadline.
+/// The result of a collective with the reducer of a refused pack: a status, if there is a deadline.
 template <class... Arguments>
 using inert_status = std::conditional_t<sizeof...(Arguments) == 3, status, void>;
 

@@ -1,4 +1,5 @@
-// herring: `reduce_scatter(reduce, in, mine)`: the ranks' buffers are combined, and each rank gets the range that it owns.
+// herring: `reduce_scatter(reduce, in, mine)`: combines the ranks' buffers; each rank gets the range that it
+// owns.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_COLLECTIVES_REDUCE_SCATTER_HPP
 #define HERRING_COLLECTIVES_REDUCE_SCATTER_HPP
@@ -12,24 +13,26 @@
 
 namespace HERRING_NAMESPACE {
 
-/// Combines a buffer of n elements over all ranks by the reducer's rule; each rank gets its own range of the result.
-/// Collective: the same n on every rank, between steps. The pack has to name the rule ([HRG-C03]).
+/// Combines a buffer of n elements over all ranks by the reducer's rule; each rank gets its own range of the
+/// result. Collective: the same n on every rank, between steps. The pack has to name the rule ([HRG-C03]).
 ///
 /// Shape:    `in`: n elements; `mine`: reduce.owned(n).elements.
 /// Result:   the bits that all_reduce has there.
-/// Cost:     over N nodes (N−1)/N of the buffer out and in: half of all_reduce's. Small ones: one message to every other node,
-///           one way. On one node a rank copies in what others own, and reads what it owns.
+/// Cost:     over N nodes (N−1)/N of the buffer out and in: half of all_reduce's. Small ones: one message to
+///           every other node, one way. On one node a rank copies in what others own, and reads what it owns.
 /// Blocks:   until this rank has its range, and so all ranks have called: at most `world::default_timeout()`.
-/// Lifetime: until it has returned. `mine` may be where it belongs in `in`, and must not overlap it otherwise. After an error
-///           its content is undefined.
-/// Errors:   as `reducer::all_reduce`; `bad_argument`, of a range of another size, or one that overlaps the buffer elsewhere;
-///           `bad_state`, in the middle of a step; `mismatch`, of sizes that differ between ranks.
+/// Lifetime: until it has returned. `mine` may be where it belongs in `in`, and must not overlap it
+///           otherwise. After an error its content is undefined.
+/// Errors:   as `reducer::all_reduce`; `bad_argument`, of a range of another size, or one that overlaps the
+///           buffer elsewhere; `bad_state`, in the middle of a step; `mismatch`, of sizes that differ between
+///           ranks.
 template <detail::accepted Pack>
 void reduce_scatter(basic_reducer<Pack>& reduce, std::span<detail::element_of<Pack> const> in,
                     std::span<detail::element_of<Pack>> mine) {
     reduce_scatter(reduce, in, mine, detail::collective_call::timeout_of(reduce)).value();
 }
-/// The same with a timeout from now on: a failure is returned, a misuse thrown. A passed deadline ends the world.
+/// The same with a timeout from now on: a failure is returned, a misuse thrown. A passed deadline ends the
+/// world.
 template <detail::accepted Pack>
 status reduce_scatter(basic_reducer<Pack>& reduce, std::span<detail::element_of<Pack> const> in,
                       std::span<detail::element_of<Pack>> mine, std::chrono::milliseconds timeout) {

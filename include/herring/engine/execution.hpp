@@ -39,14 +39,15 @@ struct lent_part {
     copy_mode landing = copy_mode::cached;
 };
 
-/// The second result of each element, in an operation with two: the second results are a bucket behind the first.
+/// The second result of each element, in an operation with two: the second results are a bucket behind the
+/// first.
 struct second_results {
     std::size_t begin = 0;    ///< element of the bucket's memory where they begin
     std::byte* out = nullptr; ///< where they land, if the execution has `out`
 };
 
-/// The part of an execution that belongs to its operation: one alternative for each kind of operation that needs more than all
-/// have. The operation knows which one is set.
+/// The part of an execution that belongs to its operation: one alternative for each kind of operation that
+/// needs more than all have. The operation knows which one is set.
 union operation_part {
     range const* owned =
         nullptr; ///< operations that move or leave ranges: rank → range of the bucket that it owns
@@ -70,10 +71,12 @@ struct execution {
     // A bucket in a bounce slot.
     std::uint32_t lent_parts = 0;
     lent_part const* lent = nullptr; ///< the parts that were copied to `own`, if they are the whole bucket
-    /// The bytes that will be copied to the place of the first lent part, if they are known; no more than that part has.
+    /// The bytes that will be copied to the place of the first lent part, if they are known; no more than
+    /// that part has.
     std::span<std::byte const> next{};
 
-    // A buffer in memory that no other rank sees: results may lie elsewhere, and it may begin within the bucket.
+    // A buffer in memory that no other rank sees: results may lie elsewhere, and it may begin within the
+    // bucket.
     std::byte* out = nullptr;  ///< where results land; nullptr: on the contribution
     std::size_t own_begin = 0; ///< element of the bucket that lies at `own`
     std::size_t out_begin = 0; ///< element of the bucket that lies at `out`
@@ -92,7 +95,7 @@ constexpr std::uint32_t fingerprint_of(std::uint64_t elements, std::uint64_t lab
     return static_cast<std::uint32_t>((mixed ^ (mixed >> 29)) * 0xbf58476d1ce4e5b9u >> 44);
 }
 
-/// What a rank takes execution `number` for: the number and the operation's fingerprint.
+/// The number of an execution and its operation's fingerprint: local ranks compare it.
 constexpr std::uint64_t stamp_of(execution const& e, std::uint64_t number) noexcept {
     return number << 20 | e.fingerprint;
 }
@@ -102,7 +105,7 @@ struct chunk {
     std::size_t offset = 0; ///< elements from the bucket's start
     std::size_t elements = 0;
     std::uint32_t turn = 0; ///< local rank turn mod L of each node of L ranks handles it
-    int owner = -1; ///< local rank of the server's node that the chunk's shard belongs to; −1: nobody alone
+    int owner = -1; ///< local rank of the server's node that the chunk's shard belongs to; −1: no rank alone
 
     constexpr herring::range range() const noexcept { return {offset, elements}; }
 };

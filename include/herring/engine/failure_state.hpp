@@ -19,8 +19,8 @@ struct failure_sink {
 
 namespace detail {
 
-/// The first failure stays. The caller's thread sees it when it is published, once nothing touches the caller's memory any
-/// more.
+/// The first failure stays. The caller's thread sees it when it is published, once nothing touches the
+/// caller's memory any more.
 ///
 /// Threads: `seen`: any; the rest: the one that polls.
 class failure_state {
@@ -30,7 +30,8 @@ class failure_state {
     failure_state& operator=(failure_state const&) = delete;
 
     bool is_failing() const noexcept { return failing_; }
-    /// Returns the failure that this rank has heard of first, where it is announced: this one, or another rank's. nullptr: not known.
+    /// Returns the failure that this rank has heard of first, where it is announced: this one, or another
+    /// rank's. nullptr: not known.
     HERRING_SETUP failure const* fail(failure const& why, bool announce) noexcept {
         if (failing_) return nullptr;
         why_ = why;

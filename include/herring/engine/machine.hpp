@@ -1,4 +1,4 @@
-// herring: an engine without its operations: executions, messages and routes, which ask for the work on a chunk by saying so.
+// herring: an engine without operations: executions, messages and routes, which return the work they want.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_ENGINE_MACHINE_HPP
 #define HERRING_ENGINE_MACHINE_HPP
@@ -21,9 +21,9 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// The routes between nodes over their windows (engine/core.hpp), in the order in which a step visits them. A route is made from
-/// a core. It has `open()`, which posts the receives of the first window, `step(wanted)`, and `cursors()`: what is pending for an
-/// execution besides messages.
+/// The routes between nodes over their windows (engine/core.hpp), in the order in which a step visits them. A
+/// route is made from a core. It has `open()`, which posts the receives of the first window, `step(wanted)`,
+/// and `cursors()`: what is pending for an execution besides messages.
 template <class Core, class... Windows> class network_routes : Windows::template route_type<Core>... {
   public:
     HERRING_ALWAYS_INLINE explicit network_routes(Core& core) noexcept
@@ -67,7 +67,7 @@ struct traffic_core : with_network<engine_core, Transport, IntraNode, Trace> {
     std::span<std::byte const> part(execution const& e, chunk const& c, int to, std::byte* stage) noexcept {
         return traffic.with(e.operation, [&](auto const& of) { return of.part(e, c, to, stage); });
     }
-    /// What a node gets of a chunk's result.
+    /// Returns the part of a chunk's result that a node gets.
     std::span<std::byte const> result_for(execution const& e, chunk const& c, int to) noexcept {
         return traffic.with(e.operation,
                             [&](auto const& of) { return of.result(e, c).first(of.result_bytes(e, c, to)); });
@@ -98,8 +98,9 @@ struct traffic_core : with_network<engine_core, Transport, IntraNode, Trace> {
     list_of<Traffic...> traffic;
 };
 
-/// Moves executions along their routes. What is to be done with the bytes of a chunk is wanted, done by the engine at once, and
-/// taken for done at the next step: so nothing here depends on the type of elements, and reducers of several types have it once.
+/// Moves executions along their routes. A step ends with the work on a chunk that it wants (`wanted_work`);
+/// the engine does it at once, and the next step takes it for done. So nothing here depends on the type of
+/// elements, and reducers of several types have it once.
 template <class Transport, class IntraNode, class Trace, operation_traffic... Traffic> class machine {
   public:
     using core_type = traffic_core<Transport, IntraNode, Trace, Traffic...>;
@@ -127,13 +128,13 @@ template <class Transport, class IntraNode, class Trace, operation_traffic... Tr
     std::size_t receive() noexcept {
         bool const was_idle = core.ledger.is_idle();
         core.ledger.take_requests();
-        // What begins is sent before anything is read: nothing that has come is needed for that.
+        // An execution that begins is sent before anything is read: it needs nothing that has come.
         bool const begins = was_idle && !core.ledger.is_idle();
         std::size_t const progress = networked_ && !begins ? core.poll_transport() : 0;
         return is_failing() ? 0 : progress + arrive();
     }
 
-    /// Whether all local ranks have arrived at one more execution, which they take for the same.
+    /// True if all local ranks have arrived at one more execution, and it is the same for all.
     bool next_has_arrived() noexcept {
         std::uint64_t const number = core.ledger.all_arrived();
         if (core.ledger.arrived() <= number || core.node.first_not_arrived(number) >= 0) return false;
@@ -150,7 +151,7 @@ template <class Transport, class IntraNode, class Trace, operation_traffic... Tr
         return progress;
     }
 
-    /// Whether nothing of the oldest unfinished execution is pending on this rank.
+    /// True if nothing of the oldest unfinished execution is pending on this rank.
     bool next_is_done() const noexcept {
         return core.ledger.finished() < core.ledger.arrived() &&
                !core.ledger.is_pending(core.ledger.finished());
@@ -182,7 +183,7 @@ template <class Transport, class IntraNode, class Trace, operation_traffic... Tr
     core_type core;
 
   private:
-    // Whether the result is complete when this rank has made it.
+    // True if the result is complete when this rank has computed it.
     static bool is_alone(execution const& e) noexcept {
         return e.path == route::mailbox || e.how == lending::swap;
     }

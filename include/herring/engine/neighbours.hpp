@@ -21,7 +21,8 @@ namespace HERRING_NAMESPACE::detail {
 /// Memory: O(ranks + nodes).
 class neighbours {
   public:
-    /// `with`: the ranks of other nodes that this rank shares chunks with, in the order of the transport's peers.
+    /// `with`: the ranks of other nodes that this rank shares chunks with, in the order of the transport's
+    /// peers.
     neighbours(topology const& of_ranks, herring::roles const& of_nodes, int of_rank,
                std::span<int const> with)
         : map(of_ranks), roles(of_nodes), rank(of_rank), node(map.node(rank)), local(map.local_rank(rank)),

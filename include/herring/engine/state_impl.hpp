@@ -121,7 +121,8 @@ HERRING_SEPARABLE void engine_state::mismatch(int with, execution const& e, char
     }
     failure const* const first = failures.fail(
         failure::make(errc::mismatch, who.rank, with, e.label != no_bucket ? "reduce" : e.name, text), true);
-    // Both ranks may find it at once. Ranks of one machine hear of one failure first: the other rank compares.
+    // Both ranks may find it at once. Ranks of one machine hear of one failure first: the other rank
+    // compares.
     if (updates && first != nullptr && first->reporter != who.rank) failures.amend(told(*first));
 }
 

@@ -1,4 +1,5 @@
-// herring: windows of a pair of ranks: numbers of messages, slots, and the credits that bound what is in flight. Pure.
+// herring: windows of a pair of ranks: numbers of messages, slots, and credits, which bound messages in
+// flight. Pure.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_ENGINE_WINDOW_HPP
 #define HERRING_ENGINE_WINDOW_HPP
@@ -18,8 +19,8 @@ namespace HERRING_NAMESPACE::detail {
 
 /// Two hops, at a contributor: pushes to one server that have not been answered by their results.
 ///
-/// Pushes are numbered 0, 1, 2, …; push n uses slot n mod size. Results may return in any order within the window. A push may
-/// be posted when push n − size has been answered: the answer is the credit.
+/// Pushes are numbered 0, 1, 2, …; push n uses slot n mod size. Results may return in any order within the
+/// window. A push may be posted when push n − size has been answered: the answer is the credit.
 class push_window {
   public:
     push_window() = default;
@@ -66,8 +67,8 @@ class push_window {
 
 /// Two hops, at a server: pushes of one contributor, in the order of their numbers.
 ///
-/// Before push n is answered, the receive of push n + size is posted into the slot that it leaves: no push comes before
-/// its receive.
+/// Before push n is answered, the receive of push n + size is posted into the slot that it leaves: no push
+/// comes before its receive.
 class serve_window {
   public:
     serve_window() = default;
@@ -91,8 +92,8 @@ class serve_window {
     std::uint64_t posted_ = 0;
 };
 
-/// One hop, both ways of a pair: part n uses slot n mod size. A rank sends part n only when it has combined its part
-/// n − size/2, so that two half windows suffice (docs/design.md).
+/// One hop, both ways of a pair: part n uses slot n mod size. A rank sends part n only when it has combined
+/// its part n − size/2, so that two half windows suffice (docs/design.md).
 class exchange_window {
   public:
     static constexpr std::uint32_t size = plan::one_hop_window();
@@ -144,7 +145,8 @@ struct awaited_peer {
     std::uint64_t execution = 0;
 };
 
-/// When a route looks for messages that nobody will take: when its cursor has moved, or something has come since.
+/// Decides when a route looks for messages that no execution will take: when its cursor has moved, or a
+/// message has come since.
 struct stale_watch {
     bool news = false; ///< something has come
     std::uint64_t looked_at = 0;
@@ -158,24 +160,29 @@ struct stale_watch {
     }
 };
 
-/// Whether some servers have larger shares than others: only then pushes have to keep an order, for chunks in turn keep it else.
+/// True if some servers have larger shares than others: only then pushes have to keep an order; equal shares
+/// keep it by turns.
 constexpr bool has_unequal_shares(roles const& of) noexcept {
     for (int const share : of.shares)
         if (share != of.shares.front()) return true;
     return false;
 }
 
-/// Where the chunks of one server stand in the order of all pushes: chunk k of a server's c in a bucket of m elements, with b
-/// elements in the buckets before, stands at b + k·⌊m/c⌋. So what is behind a place is the same part of each server's share.
+/// The place of a server's chunks in the order of all pushes: chunk k of a server's c in a bucket of m
+/// elements, with b elements in the buckets before, stands at b + k·⌊m/c⌋. So the chunks behind a place are
+/// the same part of each server's share.
 ///
-/// Servers differ in shares, not in windows: a rank that pushes wherever it has credit pushes as much to a small share as to a
-/// large one, has soon done with the small ones, and leaves the rest of the time to the large ones' networks alone.
+/// Servers differ in shares, not in windows: a rank that pushes wherever it has credit pushes as much to a
+/// small share as to a large one, has soon done with the small ones, and leaves the rest of the time to the
+/// large ones' networks alone.
 ///
-/// Shape:  a place follows from the plan and the calls, so all contributors have the same, whatever their local ranks are.
+/// Shape:  a place follows from the plan and the calls, so all contributors have the same, whatever their
+///         local ranks are.
 /// Cost:   O(shards) an execution, then O(1). A value of 32 bytes.
 class push_order {
   public:
-    /// Where the chunk under a cursor stands. `before`: elements of all networked executions before that of the cursor.
+    /// Returns the place of the chunk under a cursor. `before`: elements of all networked executions before
+    /// that of the cursor.
     std::uint64_t place(chunk_cursor const& at, execution const& e, std::uint64_t before) noexcept {
         if (at.at != execution_) {
             execution_ = at.at;

@@ -43,7 +43,7 @@ concept call_form = one_value<Element, Arguments...> || requires(Arguments&&... 
     call_forms<Element, Stream>::take(static_cast<Arguments&&>(arguments)...);
 };
 
-/// Returned where nothing can be: converts to whatever the caller expects.
+/// Returned after a sentence of the compiler: converts to any type that the caller expects.
 struct inert_result {
     template <class Anything> operator Anything() const noexcept;
     bool ok() const noexcept { return false; }
@@ -83,27 +83,29 @@ template <class Pack> class all_reduce_calls : refused_calls_of<Pack> {
     static constexpr bool rule_is_named = rule<typename Pack::update>::is_named;
 
   public:
-    /// Reduces a buffer outside the layout, in place. Collective, and the same size on every rank. The pack has to name the
-    /// rule: `update::sum`, `average`, ... ([HRG-C02]).
+    /// Reduces a buffer outside the layout, in place. Collective, and the same size on every rank. The pack
+    /// has to name the rule: `update::sum`, `average`, ... ([HRG-C02]).
     ///
     /// Shape:    n elements in, n out; with n = 0, on all ranks, nothing is done.
-    /// Cost:     without a shared node, and a transport that needs no registration, no copy; else one copy in and one out
-    ///           through bounce buffers that stay in cache; on one node of two ranks one copy in.
+    /// Cost:     without a shared node, and a transport that needs no registration, no copy; else one copy in
+    ///           and one out through bounce buffers that stay in cache; on one node of two ranks one copy in.
     /// Blocks:   until done, at most `world::default_timeout()`.
-    /// Lifetime: until it has returned, with a result or an error; after an error the buffer's content is undefined.
+    /// Lifetime: until it has returned, with a result or an error; after an error the buffer's content is
+    ///           undefined.
     /// Errors:   as `wait`; `bad_state` in the middle of a step.
     void all_reduce(std::span<element> inout) requires(rule_is_named) {
         all_reduce(inout, core().session_.default_timeout()).value();
     }
-    /// The same with a deadline of the caller's, a time or from now on; a failure is returned. A passed deadline ends the
-    /// world.
+    /// The same with a deadline of the caller's, a time or from now on; a failure is returned. A passed
+    /// deadline ends the world.
     status all_reduce(std::span<element> inout, std::chrono::milliseconds timeout) requires(rule_is_named) {
         return all_reduce(inout, deadline_in(timeout));
     }
     status all_reduce(std::span<element> inout, time_point deadline) requires(rule_is_named) {
         return all_reduce(std::span<element const>(inout), inout, deadline);
     }
-    /// The same from one buffer into another; `in` is only read. They may be one, and must not overlap otherwise.
+    /// The same from one buffer into another; `in` is only read. They may be one, and must not overlap
+    /// otherwise.
     ///
     /// Cost:   as in place.
     /// Errors: also `bad_argument`, of sizes that differ or buffers that overlap.
@@ -142,17 +144,19 @@ template <class Pack> class all_reduce_calls : refused_calls_of<Pack> {
         return all_reduce(std::span(&inout, 1), deadline);
     }
 
-    /// Of device memory: reduced in place; its values are there when what is in the stream now is done, and what is put into
-    /// the stream from now on finds the results. The host waits for the other ranks.
+    /// Device memory, reduced in place. Its values are there when the present work in the stream is done, and
+    /// work that is put into the stream from now on finds the results. The host waits for the other ranks.
     ///
     /// Shape:    as above.
-    /// Cost:     none on the device beyond a step's in place, whatever the layout: in pieces, a quarter of the buffer each, within
-    ///           bounds that `to_string(plan())` prints. With `nvlink`, memory that other ranks of the node do not reach
-    ///           (cudaMallocAsync, VMM, managed), or that is not aligned to 16 bytes, is copied to bounce slots and back.
+    /// Cost:     none on the device beyond a step's in place, whatever the layout: in pieces, a quarter of
+    ///           the buffer each, within bounds that `to_string(plan())` prints. With `nvlink`, memory that
+    ///           other ranks of the node do not reach (cudaMallocAsync, VMM, managed), or that is not aligned
+    ///           to 16 bytes, is copied to bounce slots and back.
     /// Blocks:   at most `world::default_timeout()`.
-    /// Lifetime: the buffer, until what is put into the stream then is done; after an error, until the reducer is destroyed, and
-    ///           where a line on stderr says then that memory is left, until the process ends. With `nvlink` other processes of
-    ///           the node open its allocation and keep it open: see `forget`.
+    /// Lifetime: the buffer, until what is put into the stream then is done; after an error, until the
+    ///           reducer is destroyed, and where a line on stderr says then that memory is left, until the
+    ///           process ends. With `nvlink` other processes of the node open its allocation and keep it
+    ///           open: see `forget`.
     void all_reduce(device_span<element> inout, stream in) requires(rule_is_named&& on_device) {
         all_reduce(inout, in, core().session_.default_timeout()).value();
     }
@@ -171,12 +175,15 @@ template <class Pack> class all_reduce_calls : refused_calls_of<Pack> {
         return of.run({}, {inout.data(), inout.data()}, inout.size(), deadline);
     }
 
-    /// Collective: when it returns, no other process has the allocation that this memory lies in open for this reducer, and
-    /// freeing it gives its memory back. Without it that comes when they make room for others, or the reducers end.
+    /// Collective: when it returns, no other process has the allocation that this memory lies in open for
+    /// this reducer, and freeing it gives its memory back. Without it that comes when they make room for
+    /// others, or the reducers end.
     ///
-    /// Shape:  each rank gives its own; any part of the allocation does. Of memory that never was in a call nothing happens.
+    /// Shape:  each rank gives its own; any part of the allocation does. Memory that never was in a call is
+    ///         left as it is.
     /// Blocks: until the device is done with the calls before, at most half of `world::default_timeout()`.
-    /// Errors: `timeout` on every rank where a device is not, and it can be repeated; `bad_argument` for memory of the host.
+    /// Errors: `timeout` on every rank where a device is not, and it can be repeated; `bad_argument` for
+    ///         memory of the host.
     void forget(device_span<element> memory) requires(on_device) {
         auto& of = core();
         call const here(of.calls_, "forget");

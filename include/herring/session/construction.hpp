@@ -39,15 +39,17 @@ constexpr transport_needs transport_needs_of(plan const& from, std::span<int con
             .timeout = timeout};
 }
 
-/// Announces the current exception, which ended a reducer's construction or another collective call, to all ranks, then rethrows
-/// it.
+/// Announces the current exception, which ended a reducer's construction or another collective call, to all
+/// ranks, then rethrows it.
 [[noreturn]] HERRING_SEPARABLE void announce_and_rethrow(world& ranks,
                                                          char const* operation = "construction");
 
-/// Compares what this rank is about to be, `as`, with its role in the world, and the nodes' roles by the placement with theirs.
+/// Compares `as`, the role that this rank is constructed for, with its role in the world, and the nodes'
+/// roles by the placement with those of their ranks.
 ///
-/// Errors: `bad_state`, of this rank alone: a server that constructs a reducer, a worker that serves; `bad_argument`, the same on
-///         every rank: a placement that has no use for the world's servers, or that lacks them.
+/// Errors: `bad_state`, of this rank alone: a server that constructs a reducer, a worker that serves;
+///         `bad_argument`, the same on every rank: a placement that has no use for the world's servers, or
+///         that lacks them.
 HERRING_SEPARABLE void check_roles(world& ranks, role as, std::string_view placement, bool dedicated,
                                    roles const& assigned, topology const& map);
 

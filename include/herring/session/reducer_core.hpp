@@ -1,4 +1,5 @@
-// herring: the parts of a reducer, and of a server: session, checks of calls, steps and collectives; and the way to them.
+// herring: the core of a reducer and of a server: session, checks of calls, steps, collectives; and the
+// access to it.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_SESSION_REDUCER_CORE_HPP
 #define HERRING_SESSION_REDUCER_CORE_HPP
@@ -24,7 +25,7 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// What runs over a session, the same for all types of elements.
+/// Steps and collectives over a session, the same for all types of elements.
 template <class Store, class Trace, class Sharding, class Buckets = every_bucket> struct parts {
     template <class Node>
     parts(session_base& session, Node& node, Trace& trace, calls& checks)
@@ -34,7 +35,8 @@ template <class Store, class Trace, class Sharding, class Buckets = every_bucket
     collective<Store, Sharding> collectives;
 };
 
-/// A session and what runs over it. A base of a reducer, and of a server, which is the last one to be constructed.
+/// A session, with steps and collectives over it. The last base of a reducer, so that it is destroyed first,
+/// and a base of a server.
 template <class Pack> struct reducer_core {
     using session_type = session<Pack>;
     using buckets = std::conditional_t<skips_steps<typename Pack::sync>, due_buckets, every_bucket>;
@@ -42,9 +44,9 @@ template <class Pack> struct reducer_core {
     reducer_core(world& ranks, layout&& tensors)
         : session_(ranks, std::move(tensors)), calls_(session_.ranks()) {}
 
-    /// Runs a collective whose arguments were checked.
+    /// Runs a collective, whose arguments were checked.
     ///
-    /// Errors: returned; what a handler of the program's threw is thrown.
+    /// Errors: returned; an exception of a handler of the program is thrown.
     status run(collective_program const& program, collective_buffers const& memory, std::size_t elements,
                time_point deadline) {
         status ended = parts_->collectives.run(session_, program, memory, elements, deadline);
@@ -60,7 +62,8 @@ template <class Pack> struct reducer_core {
     calls calls_;
 };
 
-/// The one friend of a reducer: the calls that are not members of it, in headers of their own, reach its parts by this.
+/// The one friend of a reducer: the calls that are not members of it, in headers of their own, reach its
+/// parts by this.
 struct reducer_access {
     template <class Pack>
     HERRING_ALWAYS_INLINE static reducer_core<Pack>& core(basic_reducer<Pack>& of) noexcept {

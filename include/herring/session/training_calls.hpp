@@ -61,8 +61,8 @@ template <class Optimizer> void check_hyper(calls& of, typename Optimizer::hyper
                     {"hyper::", found.member, " is ", number, "; it must ", found.must});
 }
 
-/// A base of `basic_reducer<Pack>` whose pack names an optimizer: the calls of training. `wait()` leaves the updated weights then,
-/// and tensors have no result.
+/// A base of `basic_reducer<Pack>` whose pack names an optimizer: the calls of training. `wait()` leaves the
+/// updated weights then, and tensors have no result.
 template <class Pack> class training_calls<Pack, true> {
     using element = typename Pack::element;
     using optimizer = typename Pack::optimizer;
@@ -73,14 +73,14 @@ template <class Pack> class training_calls<Pack, true> {
     /// The optimizer's hyper values: an aggregate of doubles.
     using hyper_type = typename training_type::hyper;
 
-    /// Sets the weights of all ranks to what `fill(i, std::span<element>)` writes for each tensor i, on `root` only; the
-    /// optimizer's state is 0 again, and its steps count from 1. Collective, between steps.
+    /// Sets the weights of all ranks to what `fill(i, std::span<element>)` writes for each tensor i, on
+    /// `root` only; the optimizer's state is 0 again, and its steps count from 1. Collective, between steps.
     ///
     /// Shape:    layout[i].elements elements. Tensors are unspecified afterwards.
     /// Cost:     a broadcast of the model, and a barrier.
     /// Blocks:   at most `world::default_timeout()` each.
-    /// Errors:   `bad_argument` where there is no rank `root`; `mismatch` where ranks name different ones; what `fill` throws
-    ///           ends the world.
+    /// Errors:   `bad_argument` where there is no rank `root`; `mismatch` where ranks name different ones;
+    ///           what `fill` throws ends the world.
     template <class Fill> void start(int root, Fill&& fill) {
         auto& of = core();
         call const here(of.calls_, "start");
@@ -105,7 +105,8 @@ template <class Pack> class training_calls<Pack, true> {
 
     /// The weights of tensor i: one copy for all ranks of a node that share memory.
     ///
-    /// Lifetime: the reducer's. Not to be read between `ready(i)` and the end of `wait()`: an update may be under way.
+    /// Lifetime: the reducer's. Not to be read between `ready(i)` and the end of `wait()`: an update may be
+    ///           under way.
     /// Errors:   `bad_argument` when i is out of range, `bad_state` before `start` or `load`.
     std::span<element const> weights(std::size_t i) {
         auto& of = core();
@@ -128,10 +129,12 @@ template <class Pack> class training_calls<Pack, true> {
         check_group("hyper", group);
         return training_.at(group).values;
     }
-    /// Replaces all of them, of every group or of one, for the steps from now on: between steps, and alike on all ranks.
+    /// Replaces all of them, of every group or of one, for the steps from now on: between steps, and alike on
+    /// all ranks.
     ///
-    /// Errors: `bad_state` in the middle of a step, `bad_argument` when there is no such group, or naming a value that cannot be meant
-    ///         (a rate below 0). Where ranks have different ones, the next step ends in `mismatch`; so of all that follows.
+    /// Errors: `bad_state` in the middle of a step, `bad_argument` when there is no such group, or naming a
+    ///         value that cannot be meant (a rate below 0). Where ranks have different ones, the next step
+    ///         ends in `mismatch`; so of all that follows.
     void set(hyper_type const& values) {
         check_hyper<optimizer>(core().calls_, values);
         change("set", 0, groups(), [&](auto& one) { one.values = values; });
@@ -142,8 +145,8 @@ template <class Pack> class training_calls<Pack, true> {
         change("set", group, group + 1, [&](auto& one) { one.values = values; });
     }
 
-    /// The tensors of a group stay as they are, and so does what is kept of them, from the next step on; or not any more. They are
-    /// made ready as ever, and travel; their gradients may be anything, and are part of no norm.
+    /// Freezes a group, or unfreezes it: from the next step on its tensors and their state stay as they are.
+    /// They are made ready as ever, and travel; their gradients may be anything, and are part of no norm.
     void freeze(std::size_t group, bool frozen = true) {
         check_group("freeze", group);
         change("freeze", group, group + 1, [&](auto& one) { one.frozen = frozen; });
@@ -153,11 +156,13 @@ template <class Pack> class training_calls<Pack, true> {
         return training_.at(group).frozen;
     }
 
-    /// Of gradients of 16 bits: what the program has multiplied its loss with. They are divided by it before all else.
+    /// The factor by which the program has multiplied its loss, for gradients of 16 bits. They are divided by
+    /// it before all else.
     double loss_scale() const noexcept requires(scales_loss) { return training_.loss_scale(); }
     /// Sets it, as `set` does hyper values.
     ///
-    /// Errors: also `bad_argument`, of a scale that is not positive, or that is no normal float, or its inverse.
+    /// Errors: also `bad_argument`, of a scale that is not positive, or that is no normal float, or its
+    ///         inverse.
     void set_loss_scale(double scale) requires(scales_loss) {
         auto& of = core();
         call const here(of.calls_, "set_loss_scale");
@@ -170,15 +175,17 @@ template <class Pack> class training_calls<Pack, true> {
         training_.set_loss_scale(of.session_, scale);
     }
 
-    /// Of an optimizer in two phases: the norm of the gradients of all tensors but frozen ones, in the last step, also in one that
-    /// was skipped; before it was clipped.
+    /// With an optimizer in two phases: the norm of the gradients of all tensors but frozen ones, in the last
+    /// step, also in one that was skipped; before it was clipped.
     ///
-    /// Bits: alike on all ranks. Squares are added in double: of a chunk, of the chunks that a rank combines in a bucket, of
-    ///       buckets, of ranks; so they depend on the number of ranks that combine: with servers of their own on that of servers.
+    /// Bits: alike on all ranks. Squares are added in double: of a chunk, of the chunks that a rank combines
+    ///       in a bucket, of buckets, of ranks; so they depend on the number of ranks that combine: with
+    ///       servers of their own on that of servers.
     double gradient_norm() const noexcept requires(training_type::two_phases) {
         return training_.gradient_norm();
     }
-    /// Of an optimizer with `tensor_norms`: those of tensor i, in the last step that was not skipped.
+    /// With an optimizer that has `tensor_norms`: the norms of tensor i, in the last step that was not
+    /// skipped.
     ///
     /// Errors: `bad_argument` when i is out of range.
     tensor_norms norms(std::size_t i) requires(optimizer::facts.tensor_norms) {
@@ -188,35 +195,39 @@ template <class Pack> class training_calls<Pack, true> {
 
     // `herring/checkpoint.hpp` has the next three ([HRG-C06]).
 
-    /// What this rank owns of the weights and of the optimizer's state: together the ranks own every element once. Between steps.
+    /// The ranges of the weights and of the optimizer's state that this rank owns: together the ranks own
+    /// every element once. Between steps.
     ///
-    /// Errors: `bad_state` in the middle of a step, before `start` or `load`, and where servers of their own keep the state.
+    /// Errors: `bad_state` in the middle of a step, before `start` or `load`, and where servers of their own
+    ///         keep the state.
     template <class Self = basic_reducer<Pack>> std::vector<state_range<accumulator<element>>> state() {
         return with_checkpoints<Self>().state(static_cast<Self&>(*this));
     }
-    /// Saves weights, state, hyper values, the number of steps and bytes of the program's, those of the lowest worker, in an existing folder
-    /// that all ranks see (docs/checkpoints.md). Collective, between steps. Whenever processes or machines stop, the checkpoint
-    /// that was there is whole, or the new one is.
+    /// Saves weights, state, hyper values, the number of steps and bytes of the program's, those of the
+    /// lowest worker, in an existing folder that all ranks see (docs/checkpoints.md). Collective, between
+    /// steps. Whenever processes or machines stop, the checkpoint that was there is whole, or the new one is.
     ///
     /// Cost:   each rank writes what it owns, to the disk.
     /// Blocks: at most `world::default_timeout()`, and a second for 16 MiB of the checkpoint.
-    /// Errors: of a folder or a disk, on all ranks, which may go on with the reducer: `bad_argument`, `no_resources`. `bad_state` as
-    ///         of `state`, and while a `gap_checkpoint` writes into that folder.
+    /// Errors: of a folder or a disk, on all ranks, which may go on with the reducer: `bad_argument`,
+    ///         `no_resources`. `bad_state` as of `state`, and while a `gap_checkpoint` writes into that
+    ///         folder.
     template <class Self = basic_reducer<Pack>>
     void save(std::string const& folder, std::span<std::byte const> bytes = {}) {
         with_checkpoints<Self>().save(static_cast<Self&>(*this), folder, bytes);
     }
-    /// Goes on from a checkpoint, of any number of ranks, nodes and policies: with its weights, state, hyper values and steps, in place
-    /// of `start`. Collective, between steps. Returns the program's bytes.
+    /// Goes on from a checkpoint, of any number of ranks, nodes and policies: with its weights, state, hyper
+    /// values and steps, in place of `start`. Collective, between steps. Returns the program's bytes.
     ///
-    /// Shape:  the layout, the type of elements and the optimizer are those of `save`. Tensors are unspecified afterwards.
-    /// Cost:   each rank reads the state that it keeps and a share of the weights, which are gathered; with servers of their own one
-    ///         worker reads all weights, which are broadcast.
+    /// Shape:  the layout, the type of elements and the optimizer are those of `save`. Tensors are
+    ///         unspecified afterwards.
+    /// Cost:   each rank reads the state that it keeps and a share of the weights, which are gathered; with
+    ///         servers of their own one worker reads all weights, which are broadcast.
     /// Memory: the state twice, while both are there.
     /// Blocks: as `save`, and as `start`.
-    /// Errors: on all ranks, which go on with the weights and the state that they had, if any: `corrupted` names the file and the
-    ///         place; `mismatch` says what the checkpoint has otherwise; `bad_argument` a hyper value that `set` would refuse;
-    ///         `no_resources`, `bad_state` in a step.
+    /// Errors: on all ranks, which go on with the weights and the state that they had, if any: `corrupted`
+    ///         names the file and the place; `mismatch` says what the checkpoint has otherwise;
+    ///         `bad_argument` a hyper value that `set` would refuse; `no_resources`, `bad_state` in a step.
     template <class Self = basic_reducer<Pack>> std::vector<std::byte> load(std::string const& folder) {
         return with_checkpoints<Self>().load(static_cast<Self&>(*this), folder);
     }
@@ -253,7 +264,8 @@ template <class Pack> class training_calls<Pack, true> {
         of.session_.rethrow_of_handlers();
         ended.value();
     }
-    /// All ranks have all tensors, of which each has what it owns of the plan's elements. There are no servers of their own.
+    /// All ranks have all tensors, of which each has what it owns of the plan's elements. There are no
+    /// servers of their own.
     void gather_tensors(char const* operation) {
         auto& of = core();
         std::byte* const memory = of.session_.node().memory();

@@ -1,4 +1,5 @@
-// herring: bounce buffers: slots that the pieces of a bucket or a buffer pass one after the other, copied in and copied out.
+// herring: bounce buffers: slots for pieces of a bucket or a buffer, which are copied in, reduced there and
+// copied out.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_STEP_BOUNCE_BUFFERS_HPP
 #define HERRING_STEP_BOUNCE_BUFFERS_HPP
@@ -15,11 +16,13 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// A range of a piece in a bounce slot. It is copied in `from` the caller's memory, unless that is nullptr, and copied out
-/// `to` it, unless that is nullptr. The segments of a piece ascend and do not overlap; between them lies padding.
+/// A range of a piece in a bounce slot. It is copied in `from` the caller's memory, unless that is nullptr,
+/// and copied out `to` it, unless that is nullptr. The segments of a piece ascend and do not overlap; between
+/// them lies padding.
 ///
-/// All-reduce reads and writes its one segment. Of the segments of a reduce-scatter, one an owner, all are read and a rank
-/// writes its own; all-gather reads its own and writes all; broadcast reads at the root and writes elsewhere.
+/// All-reduce reads and writes its one segment. A reduce-scatter has a segment an owner: all are read, and a
+/// rank writes its own; all-gather reads its own and writes all; broadcast reads at the root and writes
+/// elsewhere.
 using segment = lent_part;
 
 /// A piece that passes a bounce slot: its segments, in memory of that slot, which has room for all.
@@ -63,8 +66,9 @@ inline execution execution_of(bucket const& of, shard const* shards, piece_place
     return e;
 }
 
-/// Slots for pieces of the caller's memory. A step and a collective copy a piece in, submit it as an execution, and have the
-/// oldest piece copied out when it is released. `Store` copies; this class counts, and knows no session.
+/// Slots for pieces of the caller's memory. A step and a collective copy a piece in, submit it as an
+/// execution, and have the oldest piece copied out when it is released. `Store` copies; this class counts,
+/// and knows no session.
 ///
 /// Cost:     a piece: one copy in, one copy out. Nothing is allocated after construction.
 /// Memory:   `memory_map::bounce_slots` slots, used in turn.

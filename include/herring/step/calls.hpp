@@ -44,8 +44,8 @@ class call_mark {
     std::atomic<pthread_t> holder_{nobody};
 };
 
-/// The call that is under way, and the last one if it was refused for a misuse: when that misuse ends this rank, the others
-/// are told its text.
+/// The call that is under way, and the last one if it was refused for a misuse: when that misuse ends this
+/// rank, the others are told its text.
 ///
 /// Lifetime: refers to the world's handle.
 class calls {
@@ -70,8 +70,8 @@ class calls {
 
     /// Tells all ranks that this one leaves in the middle of a step: the world fails.
     HERRING_SEPARABLE void announce_abandoned_step() noexcept;
-    /// Between steps, when the object is destroyed: tells all ranks if the exception of a misuse is what ends this one. The
-    /// others may be in the call that was refused here; the world fails.
+    /// Between steps, when the object is destroyed: tells all ranks if the exception of a misuse is what ends
+    /// this one. The others may be in the call that was refused here; the world fails.
     HERRING_SEPARABLE void announce_misuse() noexcept;
 
   private:

@@ -1,4 +1,4 @@
-// herring: collectives on buffers of the caller's outside the layout: which ranges go in and out, in place or in pieces.
+// herring: collectives on buffers outside the layout: the ranges that go in and out, in place or in pieces.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_STEP_COLLECTIVE_HPP
 #define HERRING_STEP_COLLECTIVE_HPP
@@ -28,7 +28,8 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// A kind of collective on a buffer of n elements: the ranges that a rank gives and takes. An all_reduce by default.
+/// A kind of collective on a buffer of n elements: the ranges that a rank gives and takes. An all_reduce by
+/// default.
 struct collective_program {
     enum class share : std::uint8_t {
         all,     ///< all of the buffer
@@ -68,11 +69,13 @@ inline void check_apart(calls& checks, char const* operation, std::span<std::byt
     if (in.size() != out.size() || (from != to && from < to + out.size() && to < from + in.size()))
         throw_not_apart(checks, operation, in, out, element_bytes);
 }
-/// Throws when a range that a call takes is not of the size that is due, or overlaps the buffer but for its own place in it.
+/// Throws when a range that a call takes is not of the size that is due, or overlaps the buffer but for its
+/// own place in it.
 HERRING_SEPARABLE void check_owned(calls& checks, char const* operation, std::span<std::byte const> whole,
                                    std::span<std::byte const> part, range const& own,
                                    std::size_t element_bytes);
-/// Throws when the buffers of an all_moments differ in size, or overlap but for the input that is one of the results.
+/// Throws when the buffers of an all_moments differ in size, or overlap but for the input that is one of the
+/// results.
 HERRING_SEPARABLE void check_moments(calls& checks, char const* operation, std::span<std::byte const> in,
                                      std::span<std::byte const> mean, std::span<std::byte const> deviation,
                                      std::size_t element_bytes);
@@ -84,8 +87,9 @@ HERRING_SEPARABLE void check_root(calls& checks, char const* operation, int root
 
 /// Runs one collective at a time, by the memory path of its size.
 ///
-/// Cost:     in place: no copy. Bounced: what a rank gives is copied in, and what it takes is copied out; on one node a rank
-///           reads what it takes from the others' copies, and does not copy in what it alone reads.
+/// Cost:     in place: no copy. Bounced: what a rank gives is copied in, and what it takes is copied out; on
+///           one node a rank reads what it takes from the others' copies, and does not copy in what it alone
+///           reads.
 /// Memory:   O(ranks), at construction.
 /// Lifetime: refers to the session's values, its tensor store and its bounce buffers.
 template <class Store, class Sharding> class collective {
@@ -109,7 +113,8 @@ template <class Store, class Sharding> class collective {
 
     /// Runs `program` on a buffer of `elements`.
     ///
-    /// Cost: with 0 elements that of an all-reduce of one, so that ranks whose calls have other sizes are found.
+    /// Cost: with 0 elements that of an all-reduce of one, so that ranks whose calls have other sizes are
+    ///       found.
     template <class Session>
     status run(Session& session, collective_program const& program, collective_buffers const& memory,
                std::size_t elements, time_point deadline) {
@@ -118,9 +123,10 @@ template <class Store, class Sharding> class collective {
         begin(program, memory, elements);
         return run(session, deadline);
     }
-    /// The same without waiting: submits it, and returns how many executions are submitted with it. Over the network it takes one
-    /// hop, on one node mailboxes: this rank owes the others nothing when its messages are out, so nobody has to poll for them. Of a
-    /// buffer that takes neither it does nothing, and returns 0.
+    /// The same without waiting: submits it, and returns how many executions are submitted with it. Over the
+    /// network it takes one hop, on one node mailboxes: this rank owes the others nothing when its messages
+    /// are out, so no call has to poll for them. For a buffer that takes neither it does nothing, and returns
+    /// 0.
     ///
     /// Cost:     one message a peer.
     /// Lifetime: this object runs the next one when so many are released, and the buffers stay until then.
@@ -166,7 +172,8 @@ template <class Store, class Sharding> class collective {
         return each > line_elements ? each / line_elements * line_elements : std::max(each, std::size_t{1});
     }
 
-    // For fingerprints: an operation and its root, which no bucket of a step has; the number of a piece is added.
+    // For fingerprints: an operation and its root, which no bucket of a step has; the number of a piece is
+    // added.
     static std::uint64_t label_of(collective_program const& program) noexcept {
         return (std::uint64_t{program.operation} << 56 | static_cast<std::uint64_t>(program.root + 1) << 33 |
                 std::uint64_t{1} << 32) ^
@@ -216,7 +223,7 @@ template <class Store, class Sharding> class collective {
         return session.submit(e);
     }
 
-    // What fits one hop is one shard.
+    // A buffer that fits one hop is one shard.
     static void by_one_hop(division& of) noexcept {
         of.whole.path = route::one_hop;
         for (shard& one : of.shards) one.server = server_id{};
@@ -237,10 +244,11 @@ template <class Store, class Sharding> class collective {
         return e;
     }
 
-    // ---- the buffer in pieces, which pass the bounce slots ------------------------------------------------------------------
+    // ---- the buffer in pieces, which pass the bounce slots ------------------------------------------------
 
-    // With owners a piece has the n-th part of every rank's range, one behind the other; where two ranks exchange them, its slot
-    // has what the other one reads, from its start: then each writes next where it has just read.
+    // With owners a piece has the n-th part of every rank's range, one behind the other; where two ranks
+    // exchange them, its slot has what the other one reads, from its start: then each writes next where it
+    // has just read.
 
     division const& division_of(std::size_t n) const noexcept { return n + 1 < count_ ? pieces_ : last_; }
     std::size_t elements_of(std::size_t n) const noexcept {
@@ -304,7 +312,7 @@ template <class Store, class Sharding> class collective {
     bool takes() const noexcept {
         return !session_.serves() && (program_.takes != share::not_root || rank_ != program_.root);
     }
-    // What a rank owns of the call's buffer: a server nothing.
+    // The range of the call's buffer that a rank owns: a server owns nothing.
     range owned_by(int rank) const noexcept {
         int const worker = session_.map().worker(rank);
         return worker < 0 ? range{elements_, 0} : owned_range(elements_, worker, workers_);
@@ -318,13 +326,15 @@ template <class Store, class Sharding> class collective {
         std::size_t const most =
             program_.has_owners() ? owned_range(elements_, 0, workers_).elements : elements_;
         count_ = divide_up(most, size_);
-        // What this rank alone reads, it reads where it is; but a mailbox, which a tiny last piece takes, is filled from
-        // the slot.
+        // A range that this rank alone reads is read where it lies; but a mailbox, which a tiny last piece
+        // takes, is filled from the slot.
         bool const one_node = session_.plan().nodes == 1;
         reads_own_ = one_node && program_.gives == share::all;
-        // What several ranks read is in their caches. Where all give all, each gives most to its own next reading.
+        // A range that several ranks read is in their caches. Where all give all, each rank mostly reads its
+        // own copy next.
         streams_ = one_node && program_.gives != share::all && !(exchanges_ && program_.has_owners());
-        // Larger than the caches, by all ranks' results together: an ordinary copy would read first what it overwrites.
+        // Larger than the caches, by all ranks' results together: an ordinary copy would read first what it
+        // overwrites.
         bool const large = elements_ * element_bytes_ * static_cast<std::size_t>(ranks_) >= streamed_results;
         landing_ = large ? copy_mode::streamed : copy_mode::cached;
         if (count_ > 1) divide(pieces_, 0, size_);
@@ -340,7 +350,7 @@ template <class Store, class Sharding> class collective {
         return session.finish(submitted_, deadline);
     }
 
-    // Whether other nodes' parts come before results do.
+    // True if other nodes' parts come before results do.
     bool slotted() const noexcept { return program_.gives != share::owned; }
 
     void divide_whole(std::size_t elements, division& of) {

@@ -13,8 +13,8 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// Counts the tensors that each bucket still misses. A bucket is full when all of its tensors are ready; buckets leave in
-/// the plan's order on every rank, so that all ranks count the same executions.
+/// Counts the tensors that each bucket still misses. A bucket is full when all of its tensors are ready;
+/// buckets leave in the plan's order on every rank, so that all ranks count the same executions.
 ///
 /// Cost:     O(1) a tensor, O(tensors + buckets) a step; nothing is allocated after construction.
 /// Threads:  one at a time.

@@ -24,7 +24,7 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// Of a step that is over when its buckets are.
+/// The rest of a step that is over when its buckets are.
 struct nothing_left {
     status operator()() const noexcept { return {}; }
 };
@@ -37,14 +37,14 @@ struct plain_wait {
     }
 };
 
-/// The steps of a reducer, one after the other: the ledger says what may leave, the tensor store where it lies, the bounce
-/// buffers when it is submitted.
+/// The steps of a reducer, one after the other: the ledger says what may leave, the tensor store where it
+/// lies, the bounce buffers when it is submitted.
 ///
-/// A session runs what leaves. It is an argument of the calls that move something, so that the rest is the same for all
-/// types of elements. `Buckets`: which of the plan's buckets leave; each is a piece.
+/// A session runs what leaves. It is an argument of the calls that move something, so that the rest is the
+/// same for all types of elements. `Buckets`: which of the plan's buckets leave; each is a piece.
 ///
-/// Lifetime: refers to the session's values, and its registration looks at the ledger: a step is constructed before the session
-///           is open, and destroyed after it.
+/// Lifetime: refers to the session's values, and its registration looks at the ledger: a step is constructed
+///           before the session is open, and destroyed after it.
 template <class Store, class Trace, class Buckets = every_bucket> class step {
   public:
     using pointer = typename Store::pointer; // of the caller's elements
@@ -101,14 +101,15 @@ template <class Store, class Trace, class Buckets = every_bucket> class step {
         if (bounced_ && session.failed() == nullptr) move_bounced(session);
     }
 
-    /// Whether `end` would return at once.
+    /// True if `end` would return at once.
     bool done() const noexcept {
         return ledger_.all_ready() && submitted_ >= leaving_.pieces() && session_.released() >= end_ &&
                bounce_.empty();
     }
 
-    /// Returns when every tensor holds its result, for whoever reads it in `read_in`; a new step begins. `rest()`, a status: what is
-    /// left to do when all buckets are back. `wait(session, count, deadline)`, a status: what a `plain_wait` does.
+    /// Returns when every tensor holds its result, for whoever reads it in `read_in`; a new step begins.
+    /// `rest()`, a status: what is left to do when all buckets are back. `wait(session, count, deadline)`, a
+    /// status: what a `plain_wait` does.
     template <class Session, class Rest = nothing_left, class Wait = plain_wait>
     status end(Session& session, stream read_in, time_point deadline, Rest const& rest = {},
                Wait const& wait = {}) {
@@ -143,7 +144,8 @@ template <class Store, class Trace, class Buckets = every_bucket> class step {
         if (ledger_.under_way()) [[unlikely]]
             checks_.throw_step_under_way(operation, ledger_.ready(), ledger_.size(), Store::wait_call);
     }
-    /// What is bounced from now on lies in the caller's memory of a device, and is ordered by this stream.
+    /// Has all that is bounced from now on lie in the caller's memory of a device, and be ordered by this
+    /// stream.
     void order_after(pointer inout, stream in, char const* operation) {
         check_stream(in, operation);
         if (char const* const wrong = store_.check_memory(inout)) [[unlikely]]
@@ -194,9 +196,10 @@ template <class Store, class Trace, class Buckets = every_bucket> class step {
         return ledger_.mark_ready(i);
     }
 
-    // ---- the buckets that leave, each a piece -----------------------------------------------------------------------------
+    // ---- the buckets that leave, each a piece -------------------------------------------------------------
 
-    // Submits the full buckets, in order; one that is bounced waits for a free slot, and those behind it wait with it.
+    // Submits the full buckets, in order; one that is bounced waits for a free slot, and those behind it wait
+    // with it.
     template <class Session> void submit(Session& session) noexcept {
         for (std::size_t const full = leaving_.pieces_of(ledger_.full_buckets()); submitted_ < full;
              ++submitted_) {
@@ -239,8 +242,8 @@ template <class Store, class Trace, class Buckets = every_bucket> class step {
         if (!at.lent.empty()) at.next = next_in_slot(submitted_, at.lent[0].elements);
         return at;
     }
-    // The elements of the piece that will follow piece n in its slot, if it is one segment of at most `most` elements, and
-    // every piece between is bounced; else nothing.
+    // The elements of the piece that will follow piece n in its slot, if it is one segment of at most `most`
+    // elements, and every piece between is bounced; else nothing.
     std::span<std::byte const> next_in_slot(std::size_t n, std::size_t most) const noexcept {
         if (leaving_.pieces() - n <= bounce_type::slot_count) return {};
         for (std::size_t after = n + 1; after <= n + bounce_type::slot_count; ++after)
