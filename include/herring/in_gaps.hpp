@@ -1,5 +1,4 @@
-// herring: work in gaps: quanta of a task while this thread waits for the results of a step. Needed to call
-// `in_gaps`.
+// herring: work in gaps: quanta of a task while this thread waits for the results of a step.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_IN_GAPS_HPP
 #define HERRING_IN_GAPS_HPP

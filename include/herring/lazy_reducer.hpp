@@ -1,5 +1,4 @@
-// herring: the reducer of a pack whose sync policy skips steps: each rank's own weights are averaged when
-// due.
+// herring: the reducer of a sync policy that skips steps: each rank's own weights are averaged when due.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_LAZY_REDUCER_HPP
 #define HERRING_LAZY_REDUCER_HPP

@@ -1,5 +1,4 @@
-// herring: `reducer<Element, Policies...>`: reduces a model's gradients, or any buffer, over the ranks of a
-// world.
+// herring: `reducer<Element, Policies...>`: reduces gradients, or any buffer, over the ranks of a world.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_REDUCER_HPP
 #define HERRING_REDUCER_HPP

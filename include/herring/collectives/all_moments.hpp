@@ -1,5 +1,4 @@
-// herring: `all_moments(reduce, in, mean, deviation)`: the mean of all ranks' buffers and the deviation, on
-// every rank.
+// herring: `all_moments(reduce, in, mean, deviation)`: mean and deviation of all ranks' buffers.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_COLLECTIVES_ALL_MOMENTS_HPP
 #define HERRING_COLLECTIVES_ALL_MOMENTS_HPP

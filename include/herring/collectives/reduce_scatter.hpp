@@ -1,5 +1,4 @@
-// herring: `reduce_scatter(reduce, in, mine)`: combines the ranks' buffers; each rank gets the range that it
-// owns.
+// herring: `reduce_scatter(reduce, in, mine)`: combines the ranks' buffers; each rank gets its range.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_COLLECTIVES_REDUCE_SCATTER_HPP
 #define HERRING_COLLECTIVES_REDUCE_SCATTER_HPP

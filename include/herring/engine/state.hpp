@@ -1,5 +1,4 @@
-// herring: the state that operations and routes of an engine share: executions, peers, sizes, memory of the
-// node, failures.
+// herring: the state that operations and routes of an engine share: executions, peers, memory, failures.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_ENGINE_STATE_HPP
 #define HERRING_ENGINE_STATE_HPP

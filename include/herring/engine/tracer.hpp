@@ -1,5 +1,4 @@
-// herring: the events that an engine records by a trace policy that takes details: messages, folds, stalls,
-// waits.
+// herring: events that an engine records by a detailed trace policy: messages, folds, stalls, waits.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_ENGINE_TRACER_HPP
 #define HERRING_ENGINE_TRACER_HPP

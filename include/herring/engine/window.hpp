@@ -1,5 +1,4 @@
-// herring: windows of a pair of ranks: numbers of messages, slots, and credits, which bound messages in
-// flight. Pure.
+// herring: windows of a pair of ranks: numbers of messages, slots, credits; the order of pushes. Pure.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_ENGINE_WINDOW_HPP
 #define HERRING_ENGINE_WINDOW_HPP

@@ -1,5 +1,4 @@
-// herring: saves and loads a checkpoint together with all ranks: each rank's sections, and one outcome for
-// all.
+// herring: saves and loads a checkpoint together with all ranks: sections of each rank, one outcome.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_SESSION_CHECKPOINT_HPP
 #define HERRING_SESSION_CHECKPOINT_HPP

@@ -1,4 +1,4 @@
-// herring: commands of a session with dedicated servers: workers give them, and they travel as executions.
+// herring: commands of a session with dedicated servers: workers give them; they travel as executions.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_SESSION_COMMANDS_HPP
 #define HERRING_SESSION_COMMANDS_HPP

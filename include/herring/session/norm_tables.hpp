@@ -1,5 +1,4 @@
-// herring: norms where servers are nodes of their own: a rank's tables, and the executions that exchange
-// them.
+// herring: norms where servers are nodes of their own: a rank's tables, and their executions.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_SESSION_NORM_TABLES_HPP
 #define HERRING_SESSION_NORM_TABLES_HPP

@@ -1,5 +1,4 @@
-// herring: the core of a reducer and of a server: session, checks of calls, steps, collectives; and the
-// access to it.
+// herring: the core of a reducer and of a server: session, checks, steps, collectives; and its access.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_SESSION_REDUCER_CORE_HPP
 #define HERRING_SESSION_REDUCER_CORE_HPP

@@ -1,5 +1,4 @@
-// herring: the training of a reducer with an optimizer: values of each group, the number of the step, and its
-// end.
+// herring: the training of a reducer with an optimizer: values of groups, the number of the step, its end.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_SESSION_TRAINING_HPP
 #define HERRING_SESSION_TRAINING_HPP

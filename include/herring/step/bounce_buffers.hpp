@@ -1,5 +1,4 @@
-// herring: bounce buffers: slots for pieces of a bucket or a buffer, which are copied in, reduced there and
-// copied out.
+// herring: bounce buffers: slots for pieces of a bucket or a buffer: copied in, reduced there, copied out.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_STEP_BOUNCE_BUFFERS_HPP
 #define HERRING_STEP_BOUNCE_BUFFERS_HPP

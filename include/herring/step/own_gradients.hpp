@@ -1,5 +1,4 @@
-// herring: a rank's gradients where they are not exchanged: their memory, which are ready, and their
-// statistics.
+// herring: a rank's gradients where they are not exchanged: their memory, readiness and statistics.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_STEP_OWN_GRADIENTS_HPP
 #define HERRING_STEP_OWN_GRADIENTS_HPP

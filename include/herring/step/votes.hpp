@@ -1,5 +1,4 @@
-// herring: the votes of steps: all ranks get the bits that any rank's ballot has, at once or in the next
-// step.
+// herring: votes of steps: all ranks get the bits that any rank's ballot has, at once or in the next step.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_STEP_VOTES_HPP
 #define HERRING_STEP_VOTES_HPP
