@@ -185,7 +185,7 @@ template <class Pack> struct checkpointing<basic_reducer<Pack>> {
     }
 };
 
-/// The same of `basic_lazy_reducer`. Common weights are those of the outer optimizer's anchor, or else rank
+/// The same for `basic_lazy_reducer`. Common weights are those of the outer optimizer's anchor, or else rank
 /// 0's.
 template <class Pack> struct checkpointing<basic_lazy_reducer<Pack>> {
     using element = typename Pack::element;
@@ -215,7 +215,7 @@ template <class Pack> struct checkpointing<basic_lazy_reducer<Pack>> {
         mine.state.assign(state, state + sizeof(policy));
         for (bool const one : of.synchronized_) mine.exchanged.push_back(std::byte{one});
         std::string_view const seen(reinterpret_cast<char const*>(state), sizeof(policy));
-        ranks.barrier(); // the anchor of the node is there, whoever of its ranks wrote it
+        ranks.barrier(); // the anchor of the node is there, by whichever of its ranks
         replicas_alike const alike = compare_replicas(ranks, kind, key_of_weights(of), !outer,
                                                       digest(0x7374'6174'65u).add(seen).value());
         replica_to_save section;

@@ -62,9 +62,9 @@ template <class Reducer> class gap_checkpoint {
     gap_checkpoint& operator=(gap_checkpoint const&) = delete;
     ~gap_checkpoint() { access::abandon(of_, saved_); }
 
-    /// Begins a checkpoint of what is now, with bytes of the program's, those of the lowest worker.
-    /// Collective, between steps. Into that folder no other save may begin before `finish` has returned;
-    /// those of this reducer are refused.
+    /// Begins a checkpoint of the present state, with bytes of the program, those of the lowest worker.
+    /// Collective, between steps. No other save may begin in that folder before `finish` has returned; saves
+    /// of this reducer are refused.
     ///
     /// Cost:   two small collectives of set-up, and the copy.
     /// Blocks: as `save`.

@@ -40,7 +40,7 @@ template <bool IsTask> struct task_of_gaps {
 
 } // namespace detail
 
-/// A reducer with a task for the gaps of its steps: made by `reduce.in_gaps(task)`.
+/// A reducer with a task for the gaps of its steps, as `reduce.in_gaps(task)` returns it.
 ///
 /// Threads:  as the reducer; `task.next()` is called inside of `wait`, and nowhere else.
 /// Lifetime: not longer than the reducer and the task. It may end any time between steps; another one has to

@@ -97,7 +97,7 @@ template <class Pack> class basic_lazy_reducer : public basic_reducer<Pack> {
             detail::announce_and_rethrow(ranks);
         }
     }
-    /// Not collective. Leaving in the middle of a step is a failure for the others, who are told at once.
+    /// Not collective. Leaving in the middle of a step is a failure for the others, which get it at once.
     ///
     /// Blocks: with `facts.votes`, until all ranks have ended the gradients of the last step, whose votes
     ///         they exchange; at most `world::default_timeout()`.
@@ -195,7 +195,7 @@ template <class Pack> class basic_lazy_reducer : public basic_reducer<Pack> {
         check_index(i, "ready");
         make_ready(i, gradients_->tensor(i));
     }
-    /// The same of a gradient in memory of the program's, which is read, and not kept.
+    /// The same for a gradient in the program's memory, which is read, and not kept.
     ///
     /// Errors: also `bad_argument` where the size differs.
     void ready(std::size_t i, std::span<element const> gradient) {
@@ -218,8 +218,7 @@ template <class Pack> class basic_lazy_reducer : public basic_reducer<Pack> {
         wait(deadline()).value();
         return outcome();
     }
-    /// The same with a deadline of the caller's, a time or from now on; a failure is returned, a misuse
-    /// thrown.
+    /// The same with a deadline, a time or from now on; a failure is returned, a misuse thrown.
     status wait(std::chrono::milliseconds timeout) { return wait(detail::deadline_in(timeout)); }
     status wait(time_point deadline) {
         detail::call const here(this->calls_, "wait");
@@ -263,7 +262,7 @@ template <class Pack> class basic_lazy_reducer : public basic_reducer<Pack> {
         return ready;
     }
 
-    /// This rank's weights of tensor i are those that the step ends with.
+    /// Declares this rank's weights of tensor i to be final for this step.
     ///
     /// Cost:   none, or the start of its bucket.
     /// Errors: `bad_argument` when i is out of range, `bad_state` before `wait`, a second time, or before
@@ -275,7 +274,7 @@ template <class Pack> class basic_lazy_reducer : public basic_reducer<Pack> {
         elsewhere_[i] = false;
         steps().ready(this->session_, i, nullptr, {});
     }
-    /// The same of weights in memory of the program's, which hold the mean after `settle` where the tensor is
+    /// The same for weights in the program's memory, which hold the mean after `settle` where the tensor is
     /// due.
     ///
     /// Cost:     as of `basic_reducer::ready` where the tensor is due, else none.
@@ -306,8 +305,7 @@ template <class Pack> class basic_lazy_reducer : public basic_reducer<Pack> {
     /// Blocks: where anything was due, at most `world::default_timeout()`.
     /// Errors: `bad_state` before `wait`, or naming a tensor that was not updated; else what ended the world.
     void settle() { settle(deadline()).value(); }
-    /// The same with a deadline of the caller's, a time or from now on; a failure is returned, a misuse
-    /// thrown.
+    /// The same with a deadline, a time or from now on; a failure is returned, a misuse thrown.
     status settle(std::chrono::milliseconds timeout) { return settle(detail::deadline_in(timeout)); }
     status settle(time_point deadline) {
         detail::call const here(this->calls_, "settle");
@@ -370,14 +368,14 @@ template <class Pack> class basic_lazy_reducer : public basic_reducer<Pack> {
     // `herring/checkpoint.hpp` has the next three ([HRG-C06]).
 
     /// Saves weights, the policy's state, that of an outer optimizer, the number of steps and bytes of the
-    /// program's, rank 0's, in an existing folder that all ranks see (docs/checkpoints.md). Collective,
-    /// between steps. Where ranks differ, in weights that the last steps did not exchange or in what the
-    /// policy has seen, each rank's are saved, and loaded by as many ranks only.
+    /// program, those of rank 0, in an existing folder that all ranks see (docs/checkpoints.md). Collective,
+    /// between steps. Where ranks differ, in weights that the last steps did not exchange or in the policy's
+    /// state, each rank saves its part, and only as many ranks can load.
     ///
     /// Cost:   a digest of the weights; what all ranks have alike is written once, and else each rank's.
     /// Blocks: at most `world::default_timeout()`, and a second for 16 MiB of the checkpoint.
     /// Errors: `bad_state` in the middle of a step, with an outer optimizer before `start` or `load`, and
-    ///         naming a tensor whose weights lie in memory of the program's; on all ranks, which may go on:
+    ///         naming a tensor whose weights lie in the program's memory; on all ranks, which may go on:
     ///         `bad_argument`, `no_resources` of a folder or a disk.
     template <class Self = basic_lazy_reducer>
     void save(std::string const& folder, std::span<std::byte const> bytes = {}) {
@@ -462,7 +460,7 @@ template <class Pack> class basic_lazy_reducer : public basic_reducer<Pack> {
         return ended;
     }
     static constexpr bool votes_travel = facts.votes && facts.ahead == 1;
-    /// Ends the votes that travel, if any do. Not between `wait` and `settle`: then they are those of the
+    /// Ends the votes that travel, if any do. Not between `wait` and `settle`: then they are the votes of the
     /// step.
     status count_votes([[maybe_unused]] time_point deadline) noexcept {
         if constexpr (votes_travel) return votes_->finish(this->session_, deadline, tell_policy());
@@ -471,7 +469,7 @@ template <class Pack> class basic_lazy_reducer : public basic_reducer<Pack> {
     auto tell_policy() noexcept {
         return [this](sync::ballot const& any) noexcept { policy_.agreed(any); };
     }
-    /// The same of a call between steps.
+    /// The same for a call between steps.
     void end_votes([[maybe_unused]] char const* operation) {
         if constexpr (votes_travel) {
             detail::call const here(this->calls_, operation);
@@ -542,9 +540,10 @@ template <class Pack> class basic_lazy_reducer : public basic_reducer<Pack> {
 
     detail::manual_lifetime<detail::own_gradients<element, facts.observes>> gradients_;
     detail::fixed_array<bool> synchronized_; // by the last step, each group of buckets
-    detail::fixed_array<bool> elsewhere_;    // a tensor's weights were updated in memory of the program's
+    detail::fixed_array<bool> elsewhere_;    // a tensor's weights were updated in the program's memory
     [[no_unique_address]] training_type outer_;
-    detail::fixed_array<element*> external_; // with an outer optimizer: weights of the program's that are due
+    detail::fixed_array<element*>
+        external_; // with an outer optimizer: weights in the program's memory that are due
     policy policy_{};
     struct nothing {};
     using collectives = detail::collective<typename session::store, typename Pack::sharding>;

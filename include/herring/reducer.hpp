@@ -107,7 +107,7 @@ class basic_reducer : public detail::all_reduce_calls<Pack>,
     using stream = typename store::stream;
 
     /// Collective: all ranks construct with the same layout. Further arguments go to the transport's
-    /// constructor, for example an `io_context` of the caller's for tcp (`herring/transport/tcp_asio.hpp`).
+    /// constructor, for example the caller's `io_context` for tcp (`herring/transport/tcp_asio.hpp`).
     ///
     /// Cost:   O(tensors) messages of set-up, all memory.
     /// Blocks: until all ranks are here, at most `world::default_timeout()`.
@@ -132,7 +132,7 @@ class basic_reducer : public detail::all_reduce_calls<Pack>,
     basic_reducer& operator=(basic_reducer const&) = delete;
 
     /// Not collective. Leaving in the middle of a step, or by the exception of a misuse, is a failure for the
-    /// others, who are told at once.
+    /// others, which get it at once.
     ~basic_reducer() {
         if (session_.ranks().forked_off()) {
             parts_.abandon();
@@ -152,7 +152,7 @@ class basic_reducer : public detail::all_reduce_calls<Pack>,
     std::size_t size() const noexcept { return parts_->steps.ledger().size(); }
 
     /// Where tensor i lies: write the gradient here, and find the result here after `wait()`. No copy is
-    /// made, unless the bucket has a tensor of the caller's too.
+    /// made, unless the bucket also has a tensor in the caller's memory.
     ///
     /// Shape:    layout[i].elements elements, 64-byte aligned.
     /// Lifetime: as the reducer; not to be touched between `ready(i)` and the end of `wait()`.
@@ -179,7 +179,7 @@ class basic_reducer : public detail::all_reduce_calls<Pack>,
     ///           not read an error of CUDA's in this thread. So of `wait` and `all_reduce`.
     void ready(std::size_t i, stream written_in) requires(on_device) { make_ready(i, written_in); }
 
-    /// The same for memory of the caller's, which has the result by the time that `wait()` returns.
+    /// The same for the caller's memory, which has the result by the time that `wait()` returns.
     ///
     /// Shape:    layout[i].elements elements.
     /// Cost:     none where each rank is a node and the tensor a bucket of its own, over TCP without
@@ -213,8 +213,8 @@ class basic_reducer : public detail::all_reduce_calls<Pack>,
         wait(session_.default_timeout()).value();
         return outcome();
     }
-    /// The same with a deadline of the caller's, a time or from now on; a failure is returned, a misuse
-    /// (`bad_state`) thrown. A passed deadline ends the world.
+    /// The same with a deadline, a time or from now on; a failure is returned, a misuse (`bad_state`) thrown.
+    /// A passed deadline ends the world.
     status wait(std::chrono::milliseconds timeout) { return wait(detail::deadline_in(timeout)); }
     status wait(time_point deadline) {
         (void)holds<detail::only_on_host<on_device>>;

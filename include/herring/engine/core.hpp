@@ -1,4 +1,4 @@
-// herring: an engine's messages: posts and completions, its peers, and whom this rank waits for.
+// herring: an engine's messages: posts and completions, its peers, and the rank that this rank waits for.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_ENGINE_CORE_HPP
 #define HERRING_ENGINE_CORE_HPP
@@ -35,20 +35,19 @@ namespace HERRING_NAMESPACE::detail {
 /// An engine's state with its transport, the flags of its node and the windows of its routes between nodes:
 /// the part that does not depend on operations.
 ///
-/// `Windows`: what one route keeps of its messages, made from the state, the plan and the staging memory,
-/// from whose front it takes its own. A completion goes to the route whose message it is by branches.
+/// `Windows`: the messages of one route, constructed from the state, the plan and the staging memory, from
+/// whose front it takes its slots. A completion goes to the route whose message it is by branches.
 /// - `path`: the route; `route_type<Core>`: what moves executions over the windows (`network_routes`).
 /// - `kinds`: of messages (`kind_bit`); a kind has one route.
 /// - `received(about, what)`: a message has come into the slot that its receive named.
 /// - `sent(about)`: a message is out, and its memory may be written again.
 /// - `only_awaited()`, where a route has it: whose message it waits for, if one is all that can move it on;
 ///   else nullptr.
-/// - `awaited(ask)`: calls ask(place among the peers, execution, text) for each peer without whom the route
+/// - `awaited(ask)`: calls ask(place among the peers, execution, text) for each peer without which the route
 ///   cannot go on.
 template <class Transport, class IntraNode, class Trace, class... Windows>
 struct engine_core : engine_state, Windows... {
-    static constexpr bool is_traced =
-        traces_details<Trace>; ///< by a policy that is told of messages and waits
+    static constexpr bool is_traced = traces_details<Trace>; ///< by a policy that takes messages and waits
     engine_core(failure_sink sink, int rank, topology const& map, plan const& from, Transport& messages,
                 IntraNode& local_ranks, Trace& told, std::span<int const> with, std::size_t executions,
                 std::span<std::byte> staging)
@@ -100,8 +99,8 @@ struct engine_core : engine_state, Windows... {
                                       token{what, from, slot, 0}.packed());
     }
 
-    /// Called when nothing moves without this peer. If it is lost, that is the end, unless there is better
-    /// news: the peer may have left because of a failure elsewhere, and whoever waits looks for that first.
+    /// Called when nothing moves without this peer. If it is lost, the engine fails, unless there is a
+    /// failure elsewhere because of which the peer has left: the driver looks for that first.
     void require_peer(peer const& p) noexcept {
         if (p.lost && failures.suspicion.what == errc::ok)
             failures.suspicion =
@@ -111,7 +110,7 @@ struct engine_core : engine_state, Windows... {
 
     // ---- failures -----------------------------------------------------------------------------------------
 
-    /// The caller's thread sees a failure from now on: nothing touches the caller's memory any more.
+    /// Shows the failure to the caller's thread. From now on nothing touches the caller's memory.
     HERRING_SETUP void publish() noexcept {
         if (failures.is_published()) return;
         memory.give_up();
@@ -188,8 +187,8 @@ struct engine_core : engine_state, Windows... {
     [[no_unique_address]] tracer<Trace> trace;
 
   private:
-    /// So often at least a poll looks at all peers, for those that are lost, and so that early messages do
-    /// not fill their way.
+    /// At least one in so many polls looks at all peers: some may be lost, and early messages must not fill
+    /// their connections.
     static constexpr std::uint32_t polls_for_all = 16;
 
     template <class Of> awaited_peer const* only_awaited_in(std::uint64_t execution) const noexcept {

@@ -99,7 +99,7 @@ requires(IntraNode::facts.device_memory &&
     }
 
   private:
-    // Executions that a trace was told of.
+    // Executions that the trace has.
     std::uint64_t to_host_begun_ = 0, to_host_ended_ = 0, to_device_begun_ = 0, to_device_ended_ = 0;
 };
 

@@ -26,7 +26,8 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// No sleep is longer: whoever is not woken (a rank of the node died, say) still looks around that often.
+/// No sleep is longer: a thread that is not woken (a rank of the node died, say) still looks around that
+/// often.
 inline constexpr std::chrono::milliseconds longest_sleep{50};
 
 /// The waits between polls that found nothing. One object for each stretch of waiting.
@@ -79,7 +80,7 @@ template <class Core, class Waiting> class wait_loop {
             if (!looks) check_world(deadline);
             break;
         case wait_action::sleep:
-            if (!looks) check_world(deadline); // the others are to know whom this rank waits for
+            if (!looks) check_world(deadline); // the others are to know which rank this one waits for
             asleep = wake_up(deadline);
             break;
         }
@@ -229,7 +230,7 @@ void wait_with(WaitLoop& loop, sleeper<Engine>& sleep, time_point deadline) noex
 /// progress::caller: the engine moves when the caller calls.
 template <class Engine, class Waiting> class caller_driver {
   public:
-    /// `channel`: the reducer's number, or 0 when a wait runs code of the program's.
+    /// `channel`: the reducer's number, or 0 when a wait runs code of the program.
     caller_driver(Engine& moved, world& ranks, bool oversubscribed, std::uint64_t channel = 0) noexcept
         : engine_(moved), sleeper_(moved), ranks_(ranks), oversubscribed_(oversubscribed), channel_(channel) {
     }
@@ -261,8 +262,7 @@ template <class Engine, class Waiting> class caller_driver {
     std::uint64_t channel_;
 };
 
-/// progress::thread: a thread of the reducer's moves the engine; it sleeps while there is nothing
-/// outstanding.
+/// progress::thread: a thread of the reducer moves the engine; it sleeps while nothing is outstanding.
 template <class Engine, class Waiting> class thread_driver {
   public:
     thread_driver(Engine& moved, world& ranks, bool oversubscribed, std::uint64_t channel = 0)

@@ -51,7 +51,7 @@ template <class Transport, class IntraNode, class Trace, operation... Operations
     void open() noexcept { machine_.open(); }
 
     /// Hands over an execution; its memory belongs to the engine until it is released. At most as many may be
-    /// outstanding as was said at construction. Returns its number.
+    /// outstanding as construction allowed. Returns its number.
     std::uint64_t submit(execution const& e) noexcept { return machine_.core.ledger.request(e); }
 
     /// The number by which executions name an operation of the engine's.
@@ -71,10 +71,10 @@ template <class Transport, class IntraNode, class Trace, operation... Operations
 
     /// Executions that were submitted.
     std::uint64_t requested() const noexcept { return submissions().load(std::memory_order_acquire); }
-    /// Executions whose results lie in this rank's memory; no rank reads or writes it for them any more.
+    /// Executions whose results lie in this rank's memory, which no rank reads or writes for them.
     std::uint64_t released() const noexcept { return releases().load(std::memory_order_acquire); }
 
-    /// The same counts, for whoever looks from outside.
+    /// The same counts, for other threads.
     ///
     /// Lifetime: the engine's.
     std::atomic<std::uint64_t> const& submissions() const noexcept {
@@ -115,7 +115,7 @@ template <class Transport, class IntraNode, class Trace, operation... Operations
         for (; !machine_.is_failing() && machine_.next_is_done(); machine_.finish_next(), ++progress)
             if (!shared.memory.template spread<Operations...>(shared.ledger)) break;
         if (!machine_.is_failing()) return progress + machine_.release();
-        machine_.core.publish(); // nothing is released any more
+        machine_.core.publish(); // nothing is released from now on
         return 0;
     }
 

@@ -28,7 +28,7 @@ enum class copy_mode : std::uint8_t {
     none      ///< not at all: no other rank reads it
 };
 
-/// A range of a bucket that lies in memory of the caller's, which other ranks do not see.
+/// A range of a bucket that lies in the caller's memory, which other ranks do not see.
 struct lent_part {
     std::byte const* from = nullptr; ///< this rank's contribution
     std::byte* to = nullptr;         ///< its result; may be `from`; nullptr: it takes none
@@ -140,7 +140,7 @@ struct chunk_cursor {
 
     void next_chunk() noexcept { ++step; }
 
-    /// The chunk that the cursor stands on; only after `settle` said true.
+    /// The chunk that the cursor stands on; only after `settle` returned true.
     chunk here(execution const& e) const noexcept {
         herring::shard const& s = e.shards[shard];
         std::uint32_t const k = number(s);

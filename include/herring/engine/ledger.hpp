@@ -94,8 +94,8 @@ class execution_ledger {
     void handled(std::uint64_t number) noexcept { ++entry_of(number).handled; }
     /// The whole bucket at once, whatever its chunks are.
     void handled_all(std::uint64_t number) noexcept { entry_of(number).handled = all_chunks; }
-    /// Which chunks this rank handles; set once. A node that does not contribute handles those that it
-    /// serves.
+    /// Sets, once, the chunks that this rank handles. A node that does not contribute handles the chunks that
+    /// it serves.
     void handles(chunk_stream own, bool contributes, server_id served) noexcept {
         own_ = own;
         contributes_ = contributes;

@@ -15,7 +15,7 @@ namespace HERRING_NAMESPACE::detail {
 /// The kind of a message. Part of its tag, and of the token of its completion; 4 bits.
 enum class message : std::uint64_t {
     push = 1,      ///< two hops: a node's part of a chunk, to the chunk's server
-    result,        ///< two hops: what the server made of all parts
+    result,        ///< two hops: the server's result of all parts
     part,          ///< one hop: a node's part of a chunk, to every other node
     dissemination, ///< the parts of several nodes, passed on
 };

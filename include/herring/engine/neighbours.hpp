@@ -1,4 +1,4 @@
-// herring: who is who for one rank: its node, its peers on other nodes, and which of them handles a chunk.
+// herring: one rank's neighbours: its node, its peers on other nodes, and which of them handles a chunk.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_ENGINE_NEIGHBOURS_HPP
 #define HERRING_ENGINE_NEIGHBOURS_HPP

@@ -31,7 +31,7 @@ namespace HERRING_NAMESPACE::detail {
 /// - `spread<Operations...>(ledger)`: the oldest unfinished execution has its results. True: the devices
 ///   write them to all tensors. False: not yet, or the device failed.
 /// - `give_up()`: the engine has failed, and this is the last call: nothing on a device may wait for other
-///   ranks any more.
+///   ranks from now on.
 /// - `store(e)`: all local ranks have finished execution e.
 /// - `nap(until)`: until when the engine may sleep, if no device wakes it.
 /// - `awaited(ledger, local, ask)`: calls ask(local rank, execution, text) for each rank whose device an

@@ -36,12 +36,12 @@ struct parts_view {
 ///
 /// - `part_bytes(e, c, from, to)`: bytes that node `from` sends of the chunk to node `to`; 0: an empty
 ///   message, for the credit. Both ends ask. `result_bytes(e, c, to)`: of what the server returns to a node.
-/// - `part(e, c, to, stage)`: what goes to node `to` of the part that was made; it stays as it is until it is
-///   sent.
+/// - `part(e, c, to, stage)`: the bytes of the part that go to node `to`; they stay as they are until they
+///   are sent.
 /// - `result(e, c)`: what was combined and travels back; not written again before the execution is finished.
 /// - `landing(e, c)`: where the result of a chunk arrives at this rank; `take_result(e, c)`: it has arrived.
 /// - `given(e)`: what of the bucket this rank puts into its mailbox.
-/// - `lends`: what becomes of a bucket that all local ranks copied from memory of the caller's.
+/// - `lends`: how local ranks combine a bucket that all of them copied from their callers' memory.
 template <class Traffic>
 concept operation_traffic = std::constructible_from<Traffic, detail::engine_state&> &&
     requires(Traffic const& of, execution const& e, chunk const& c, std::byte* stage, int node) {
@@ -70,7 +70,7 @@ concept operation_traffic = std::constructible_from<Traffic, detail::engine_stat
 /// - `combine(e, c, parts)`: all parts are here, or there are no other nodes: the result goes where this
 ///   node's ranks take it.
 /// - `combine_mailboxes(e, boxes)`: makes this rank's result from all local ranks' mailboxes.
-/// - `combine_lent(e)`: makes it from where the other ranks' copies lie, in memory of the caller's.
+/// - `combine_lent(e)`: computes it from the other ranks' copies, into the caller's memory.
 template <class Operation>
 concept operation = operation_traffic<typename Operation::traffic> &&
     std::constructible_from<Operation, detail::engine_state&, typename Operation::traffic&> &&

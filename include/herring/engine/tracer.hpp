@@ -26,8 +26,8 @@ template <class Trace> class tracer<Trace, true> {
     tracer(Trace& trace, std::size_t peers) : trace_(trace), sent_(peers * kinds), stalled_(peers) {}
 
     /// A message is about to be posted: `number` of its kind to that rank, for execution `e` of number `at`.
-    /// Told before, for it may be there before the post returns; once for each message, however often the
-    /// transport says «not now».
+    /// Recorded before the post, for the message may arrive before that returns; once for each message,
+    /// however often the transport refuses it.
     void sends(std::size_t place, message what, std::uint64_t number, int to, execution const& e,
                std::uint64_t at, std::size_t bytes) noexcept {
         std::uint64_t& told = sent_[place * kinds + static_cast<std::size_t>(what)];
@@ -48,8 +48,8 @@ template <class Trace> class tracer<Trace, true> {
     void work(trace_event which, execution const& e, std::uint64_t at, std::size_t bytes) noexcept {
         trace_.record(which, {.index = e.label, .execution = at, .bytes = bytes});
     }
-    /// The next push to a peer, number `number`, has no credit. Told once for each push, however often it is
-    /// tried.
+    /// The next push to a peer, number `number`, has no credit. Recorded once for each push, however often it
+    /// is tried.
     void stalled(std::size_t place, int to, std::uint64_t number, execution const& e,
                  std::uint64_t at) noexcept {
         if (stalled_[place] == number + 1) return;
@@ -71,9 +71,9 @@ template <class Trace> class tracer<Trace, true> {
     }
 
   private:
-    /// The execution that a message belongs to. It carries which of the networked ones, modulo 4,096: the one
-    /// next to those that are here. Where a node has executions of its own, how many come before one that is
-    /// not here is not known.
+    /// The execution that a message belongs to. It carries the number among networked executions modulo
+    /// 4,096, and belongs to the nearest one that is here. The number of an execution that is not here is
+    /// unknown where a node has executions of its own.
     static std::uint64_t execution_of(arrival const& carried, execution_ledger const& all) noexcept {
         std::uint64_t const here = all.submitted(), networked = all.networked_before(here);
         std::uint64_t ahead = (carried.execution - networked) & arrival::numbers;
@@ -93,8 +93,8 @@ template <class Trace> class tracer<Trace, true> {
 
     Trace& trace_;
     static constexpr std::size_t kinds = static_cast<std::size_t>(message::dissemination) + 1;
-    fixed_array<std::uint64_t> sent_; // place of a peer, kind → the message that was told of last, plus 1
-    fixed_array<std::uint64_t> stalled_; // place of a peer → the push that was told of last, plus 1
+    fixed_array<std::uint64_t> sent_;    // place of a peer, kind → the message recorded last, plus 1
+    fixed_array<std::uint64_t> stalled_; // place of a peer → the push recorded last, plus 1
     int waited_for_ = -1;
     std::uint64_t waited_at_ = 0;
 };

@@ -29,7 +29,7 @@ class push_window {
     std::uint64_t next() const noexcept { return next_; }
     std::size_t slot() const noexcept { return next_ % flights_.size(); }
 
-    /// The receive of the next push's result is posted, and its part is made; it is not sent yet.
+    /// True if the receive of the next push's result is posted, and its part is computed but not sent.
     bool is_prepared() const noexcept { return prepared_; }
     void prepare(chunk const& what, std::uint64_t execution) noexcept {
         flights_[slot()] = {what, execution, false};

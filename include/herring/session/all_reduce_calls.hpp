@@ -96,8 +96,8 @@ template <class Pack> class all_reduce_calls : refused_calls_of<Pack> {
     void all_reduce(std::span<element> inout) requires(rule_is_named) {
         all_reduce(inout, core().session_.default_timeout()).value();
     }
-    /// The same with a deadline of the caller's, a time or from now on; a failure is returned. A passed
-    /// deadline ends the world.
+    /// The same with a deadline, a time or from now on; a failure is returned. A passed deadline ends the
+    /// world.
     status all_reduce(std::span<element> inout, std::chrono::milliseconds timeout) requires(rule_is_named) {
         return all_reduce(inout, deadline_in(timeout));
     }
@@ -128,7 +128,7 @@ template <class Pack> class all_reduce_calls : refused_calls_of<Pack> {
         return of.run({}, {in.data(), out.data()}, out.size(), deadline);
     }
 
-    /// The same of one value, which is returned.
+    /// The same for one value, which is returned.
     ///
     /// Errors: as of a buffer.
     [[nodiscard("the result is returned, the argument left as it is")]] element

@@ -36,7 +36,7 @@ namespace HERRING_NAMESPACE::detail {
 
 namespace checkpoints {
 
-/// More than any disk has: sums of what is told, or read, do not overflow, nor do times.
+/// More than any disk has: sums of sizes that ranks send, or files name, do not overflow, nor do times.
 inline constexpr std::uint64_t most_bytes = std::uint64_t{1} << 50;
 HERRING_SETUP inline std::uint64_t sum_of_bytes(std::uint64_t a, std::uint64_t b) noexcept {
     return std::min(std::min(a, most_bytes) + std::min(b, most_bytes), most_bytes);

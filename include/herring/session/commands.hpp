@@ -56,7 +56,7 @@ class command_post {
     void set_values(std::span<std::byte const> values) noexcept {
         std::memcpy(memory_.data() + command::bytes, values.data(), values.size());
     }
-    /// The next command. Nothing of the session's is under way.
+    /// Writes the next command. Nothing of the session is under way.
     void write(command what) noexcept {
         what.number = count_++;
         what.write(memory_.first<command::bytes>());
@@ -139,8 +139,8 @@ template <class Session> class command_desk<Session, true> : command_post {
     void begin_start(Session& session, int root) noexcept {
         begin(session, {.what = command::kind::start, .root = root});
     }
-    /// All ranks go on to meet in the world's collectives, so the command has come: nothing of the session's
-    /// is under way afterwards.
+    /// All ranks go on to meet in the world's collectives, so the command has come: nothing of the session is
+    /// under way afterwards.
     void begin_save(Session& session) noexcept { begin_alone(session, {.what = command::kind::save}); }
     void begin_load(Session& session) noexcept { begin_alone(session, {.what = command::kind::load}); }
     /// The weights of `root`, which lie at `memory` as the plan places tensors, to those of all workers and
@@ -182,7 +182,7 @@ template <class Session> class command_desk<Session, true> : command_post {
 
     // ---- of a server --------------------------------------------------------------------------------------
 
-    /// Returns when all workers have said which call is next, or the session has failed.
+    /// Returns when the command of all workers has come, or the session has failed.
     status await(Session& session, time_point deadline) noexcept {
         operations::command& from = taken(session);
         from.forget();

@@ -51,7 +51,7 @@ struct core_sharing {
 /// Cost: of set-up; as many steps as ranks, once or twice where a launcher bound ranks alike, or none.
 HERRING_SEPARABLE bool oversubscribed(cores_of_rank const& mine,
                                       std::span<cores_of_rank const> ranks) noexcept;
-/// The same of any rank.
+/// The same for any rank.
 HERRING_SEPARABLE bool any_oversubscribed(std::span<cores_of_rank const> ranks) noexcept;
 
 /// Cores that the ranks may run on, if all are of one machine; else 0.

@@ -20,9 +20,9 @@
 namespace HERRING_NAMESPACE::detail {
 
 /// A table with a row of numbers for each rank that combines chunks, in the order of ranks, and the sums of
-/// its columns. A step exchanges one number of each rank, then as many as were said. Servers of their own are
-/// connected with workers alone, so workers get all rows, by one execution, and add them up; by a second one
-/// servers get the sums.
+/// its columns. A step exchanges one number of each rank, then as many as `open` was given. Servers of their
+/// own are connected with workers alone, so workers get all rows, by one execution, and add them up; by a
+/// second one servers get the sums.
 ///
 /// Bits:     the same on all ranks: rows are added in the order of ranks. Without rows of ranks that combine
 ///           nothing, which would be 0.
@@ -143,7 +143,7 @@ class norm_tables {
     std::size_t rows_ = 0;
     std::size_t own_ = 0;      // this rank's row; rows_: none
     std::size_t elements_ = 1; // of the reducer, in a number
-    round rounds_[2];          // of one number of each rank, and of as many as were said
+    round rounds_[2];          // of one number of each rank, and of as many as `open` was given
 };
 
 } // namespace HERRING_NAMESPACE::detail

@@ -32,8 +32,8 @@ concept operations_are_here = !gives_deviations<Update> || requires {
     sizeof(operations::moments<Element, Update>);
 };
 
-/// The same of the operation by which workers command servers of their own; `Placement`: so that it is asked
-/// when a reducer is named.
+/// The same for the operation by which workers command servers of their own; `Placement` delays the check
+/// until a reducer is named.
 template <class Placement>
 concept commands_are_here = !Placement::facts.dedicated_servers || requires {
     sizeof(std::conditional_t<std::is_void_v<Placement>, int, operations::command>);

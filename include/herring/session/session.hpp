@@ -63,7 +63,7 @@ template <class Transport, class IntraNode> class session_links : public session
     IntraNode& node() noexcept { return *node_; }
     core_sharing const& cores() const noexcept { return cores_; }
 
-    /// Throws what a handler of the program's threw while it ran inside of a wait.
+    /// Rethrows an exception that a handler of the program threw inside of a wait.
     void rethrow_of_handlers() {
         if constexpr (Transport::facts.runs_handlers)
             if (transport_->has_exception()) [[unlikely]]
@@ -341,7 +341,7 @@ class session : public session_links<typename Pack::transport, typename Pack::in
 
     /// The engine, between executions.
     auto& running() noexcept { return *running_; }
-    /// Ends the driver: the engine is not polled any more.
+    /// Ends the driver: the engine is not polled from now on.
     void stop_driver() noexcept { driver_.reset(); }
 
   private:

@@ -79,7 +79,7 @@ template <class Optimizer, class Memory> class training {
         place_weights(session, from);
         restart(session, from);
     }
-    /// The same of weights that are where they belong.
+    /// The same for weights that are where they belong.
     template <class Session> void restart(Session& session, std::byte const* weights) noexcept {
         session.updated().start(weights);
         go_on(session, 0);
@@ -124,7 +124,7 @@ template <class Optimizer, class Memory> class training {
             outcome_ = herring::step::exchanged;
             if (Optimizer::facts.on_nonfinite == nonfinite::skip_step && !(norm_ - norm_ == 0)) {
                 outcome_ = herring::step::skipped;
-                if constexpr (has_commands<Session>) // servers have been told, too
+                if constexpr (has_commands<Session>) // servers have them, too
                     return session.finish(session.requested(), deadline);
                 return {};
             }

@@ -203,9 +203,9 @@ template <class Pack> class training_calls<Pack, true> {
     template <class Self = basic_reducer<Pack>> std::vector<state_range<accumulator<element>>> state() {
         return with_checkpoints<Self>().state(static_cast<Self&>(*this));
     }
-    /// Saves weights, state, hyper values, the number of steps and bytes of the program's, those of the
-    /// lowest worker, in an existing folder that all ranks see (docs/checkpoints.md). Collective, between
-    /// steps. Whenever processes or machines stop, the checkpoint that was there is whole, or the new one is.
+    /// Saves weights, state, hyper values, the number of steps and bytes of the program, those of the lowest
+    /// worker, in an existing folder that all ranks see (docs/checkpoints.md). Collective, between steps.
+    /// Whenever processes or machines stop, the checkpoint that was there is whole, or the new one is.
     ///
     /// Cost:   each rank writes what it owns, to the disk.
     /// Blocks: at most `world::default_timeout()`, and a second for 16 MiB of the checkpoint.

@@ -1,4 +1,4 @@
-// herring: where a rank has weights and optimizer state, as ranges of tensors: what checkpoints are made of.
+// herring: a rank's weights and optimizer state as ranges of tensors, for checkpoints.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_SESSION_TRAINING_MEMORY_HPP
 #define HERRING_SESSION_TRAINING_MEMORY_HPP

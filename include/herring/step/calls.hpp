@@ -45,7 +45,7 @@ class call_mark {
 };
 
 /// The call that is under way, and the last one if it was refused for a misuse: when that misuse ends this
-/// rank, the others are told its text.
+/// rank, the others get its text.
 ///
 /// Lifetime: refers to the world's handle.
 class calls {
@@ -58,7 +58,7 @@ class calls {
     [[noreturn]] HERRING_SEPARABLE void throw_misuse(errc what, char const* operation,
                                                      std::initializer_list<text_part> text);
 
-    // The same of a step; `name`: the tensor's.
+    // The same for a step; `name`: the tensor's.
     [[noreturn]] HERRING_SEPARABLE void throw_no_such_tensor(char const* operation, std::size_t i,
                                                              std::size_t tensors);
     [[noreturn]] HERRING_SEPARABLE void throw_ready_already(std::size_t i, std::string_view name);
@@ -70,8 +70,8 @@ class calls {
 
     /// Tells all ranks that this one leaves in the middle of a step: the world fails.
     HERRING_SEPARABLE void announce_abandoned_step() noexcept;
-    /// Between steps, when the object is destroyed: tells all ranks if the exception of a misuse is what ends
-    /// this one. The others may be in the call that was refused here; the world fails.
+    /// Announces to all ranks that the exception of a misuse ends this one, if it does. Called between steps,
+    /// when the object is destroyed. The others may be in the call that was refused here; the world fails.
     HERRING_SEPARABLE void announce_misuse() noexcept;
 
   private:

@@ -38,7 +38,7 @@ class every_bucket {
 /// by executions of the node alone. Nothing is due at first.
 ///
 /// A rank that is alone on its node submits these executions too, without chunks, for all ranks count the
-/// same executions: by their numbers crossed calls are told from ranks that are late.
+/// same executions: their numbers distinguish crossed calls from late ranks.
 ///
 /// Cost:     O(buckets) a step; nothing is allocated after construction.
 /// Lifetime: refers to the plan.

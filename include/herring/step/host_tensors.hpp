@@ -43,7 +43,7 @@ class unordered_memory {
 ///
 /// A tensor store brings a bucket to where it is reduced (`gather`), and results to external tensors
 /// (`scatter`); it copies the pieces of a list to bounce slots and out of them.
-/// gpu/pipeline/device_tensors.hpp is the other one. This one moves bytes: a program has it once, whatever
+/// gpu/pipeline/device_tensors.hpp is the other one. This one copies bytes: a program has it once, whatever
 /// its reducers' elements are.
 ///
 /// Lifetime: refers to the plan, the memory map and the node's memory.
@@ -93,8 +93,8 @@ class host_tensors : public unordered_memory {
         while (plan_.tensors[i].elements == 0) ++i;
         return is_lent(i) && !is_copied(i) ? external_[i] : memory_ + of.offset * element_bytes_;
     }
-    /// The step is over: external tensors get their results, unless they have them. None is external any
-    /// more.
+    /// Ends the step: external tensors get their results, unless they have them, and none is external from
+    /// now on.
     void scatter(stream, std::uint64_t) noexcept {
         for (std::size_t const i : listed_) {
             if (is_copied(i))

@@ -47,7 +47,7 @@ template <class Element, bool Observes> class own_gradients {
             observe(g, sum);
         }
     }
-    /// None is ready any more.
+    /// Begins a step: no gradient is ready.
     void end_step() noexcept { ready_.begin_step(); }
 
   private:

@@ -76,7 +76,7 @@ class session_base {
         else
             detail::divide<Sharding>(result, view, plan_, shards, how);
     }
-    /// The same of a bucket of which each rank owns a range.
+    /// The same for a bucket of which each rank owns a range.
     HERRING_SEPARABLE void divide_owned(bucket& result, std::size_t elements, std::span<range const> owned,
                                         bool slotted, std::vector<shard>& shards) const;
 

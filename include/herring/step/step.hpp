@@ -107,9 +107,9 @@ template <class Store, class Trace, class Buckets = every_bucket> class step {
                bounce_.empty();
     }
 
-    /// Returns when every tensor holds its result, for whoever reads it in `read_in`; a new step begins.
-    /// `rest()`, a status: what is left to do when all buckets are back. `wait(session, count, deadline)`, a
-    /// status: what a `plain_wait` does.
+    /// Returns when every tensor holds its result, for work in `read_in`; a new step begins. `rest()`, a
+    /// status: does what is left when all buckets are back. `wait(session, count, deadline)`, a status: waits
+    /// as `plain_wait`.
     template <class Session, class Rest = nothing_left, class Wait = plain_wait>
     status end(Session& session, stream read_in, time_point deadline, Rest const& rest = {},
                Wait const& wait = {}) {
@@ -175,7 +175,7 @@ template <class Store, class Trace, class Buckets = every_bucket> class step {
             checks_.throw_ready_already(i, name(i));
         if (failure const* const why = session_.failed()) throw error(*why);
     }
-    // A step begins, as the servers are told: without a bucket, that is all that leaves.
+    // Tells the servers that a step begins. Without a bucket, nothing else leaves.
     template <class Session> void command(Session& session) noexcept {
         end_ = std::max(end_, session.desk().begin_step(session));
     }
