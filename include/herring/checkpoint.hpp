@@ -1,4 +1,4 @@
-// herring: checkpoints of reducers with an optimizer: what their calls `state`, `save` and `load` need. Included by who calls them.
+// herring: checkpoints of reducers with an optimizer: the calls `state`, `save` and `load`.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_CHECKPOINT_HPP
 #define HERRING_CHECKPOINT_HPP
@@ -32,38 +32,39 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// A friend of the reducer. Calls are those of `basic_reducer`.
+/// The calls `state`, `save` and `load` of `basic_reducer`. A friend of `training_calls`.
 template <class Pack> struct checkpointing<basic_reducer<Pack>> {
     using element = typename Pack::element;
     using reducer = basic_reducer<Pack>;
     using memory = typename session<Pack>::optimizer_memory_type;
 
     HERRING_SETUP static std::vector<state_range<typename memory::number>> state(reducer& of) {
-        call const here(of.calls_, "state");
+        call const here(core(of).calls_, "state");
         check_started(of, "state");
         if constexpr (session<Pack>::commands)
-            if (of.session_.desk().is_commanding()) [[unlikely]]
-                of.calls_.throw_misuse(errc::bad_state, "state",
-                                       {"servers of their own keep the optimizer's state, or a part of it, "
-                                        "which no worker has; call save(folder)"});
-        return as_state_ranges<memory>(owned(of), kind_of(of.session_).shape);
+            if (core(of).session_.desk().is_commanding()) [[unlikely]]
+                core(of).calls_.throw_misuse(
+                    errc::bad_state, "state",
+                    {"servers of their own keep the optimizer's state, or a part of it, "
+                     "which no worker has; call save(folder)"});
+        return as_state_ranges<memory>(owned(of), kind_of(core(of).session_).shape);
     }
     HERRING_SETUP static void save(reducer& of, std::string const& folder, std::span<std::byte const> bytes) {
-        call const here(of.calls_, "save");
+        call const here(core(of).calls_, "save");
         check_started(of, "save");
         check_no_gaps(of, "save", folder);
         if constexpr (session<Pack>::commands)
-            if (of.session_.desk().is_commanding()) {
-                of.session_.desk().begin_save(of.session_);
-                (void)folder_of_workers(of.session_.ranks(), folder);
+            if (core(of).session_.desk().is_commanding()) {
+                core(of).session_.desk().begin_save(core(of).session_);
+                (void)folder_of_workers(core(of).session_.ranks(), folder);
             }
-        save_checkpoint(of.session_.ranks(), folder, kind_of(of.session_),
+        save_checkpoint(core(of).session_.ranks(), folder, kind_of(core(of).session_),
                         {of.training_.steps(), of.training_.values_by_group()}, owned(of), bytes);
     }
     HERRING_SETUP static std::vector<std::byte> load(reducer& of, std::string const& folder) {
-        call const here(of.calls_, "load");
+        call const here(core(of).calls_, "load");
         of.check_at_rest("load");
-        auto& session = of.session_;
+        auto& session = core(of).session_;
         world& ranks = session.ranks();
         range part = of.owned(of.plan().elements); // that this rank reads of the weights
         bool served = false;
@@ -76,7 +77,7 @@ template <class Pack> struct checkpointing<basic_reducer<Pack>> {
             }
         private_memory state;
         loaded_checkpoint loaded =
-            load_kept(session, folder, state, tensors_within(part, of.plan(), of.parts_->steps));
+            load_kept(session, folder, state, tensors_within(part, of.plan(), core(of).parts_->steps));
         if (served)
             of.spread_tensors("load", loaded.keeper);
         else
@@ -87,18 +88,18 @@ template <class Pack> struct checkpointing<basic_reducer<Pack>> {
         return std::move(loaded.user);
     }
 
-    // ---- in gaps: herring/gap_checkpoint.hpp ----------------------------------------------------------------------------
+    // ---- in gaps: herring/gap_checkpoint.hpp --------------------------------------------------------------
 
     template <class Saved>
     HERRING_SETUP static void begin(reducer& of, Saved& saved, std::string const& folder,
                                     std::span<std::byte const> bytes) {
-        call const here(of.calls_, "begin");
+        call const here(core(of).calls_, "begin");
         check_started(of, "begin");
         if (saved.under_way())
-            of.calls_.throw_misuse(errc::bad_state, "begin",
-                                   {"a checkpoint is being written; call finish() on all ranks first"});
+            core(of).calls_.throw_misuse(errc::bad_state, "begin",
+                                         {"a checkpoint is being written; call finish() on all ranks first"});
         check_no_gaps(of, "begin", folder);
-        saved.begin(of.session_.ranks(), folder, kind_of(of.session_),
+        saved.begin(core(of).session_.ranks(), folder, kind_of(core(of).session_),
                     {of.training_.steps(), of.training_.values_by_group()}, owned(of), bytes);
         try {
             of.in_gaps_.push_back(folder);
@@ -106,26 +107,27 @@ template <class Pack> struct checkpointing<basic_reducer<Pack>> {
         }
     }
     template <class Saved> HERRING_SETUP static void finish(reducer& of, Saved& saved) {
-        call const here(of.calls_, "finish");
+        call const here(core(of).calls_, "finish");
         of.check_at_rest("finish");
         if (!saved.under_way())
-            of.calls_.throw_misuse(errc::bad_state, "finish",
-                                   {"no checkpoint is being written; call begin(folder) on all ranks first"});
+            core(of).calls_.throw_misuse(
+                errc::bad_state, "finish",
+                {"no checkpoint is being written; call begin(folder) on all ranks first"});
         abandon(of, saved);
-        saved.finish(of.session_.ranks(), kind_of(of.session_));
+        saved.finish(core(of).session_.ranks(), kind_of(core(of).session_));
     }
-    /// That one's folder takes other checkpoints.
+    /// Allows other checkpoints in the folder of `saved`.
     template <class Saved> static void abandon(reducer& of, Saved const& saved) noexcept {
         if (saved.under_way()) std::erase(of.in_gaps_, saved.folder());
     }
     static std::size_t owned_bytes(reducer& of) {
         std::size_t elements = 0;
         for (checkpoints::tensor_memory const& one : owned(of)) elements += one.elements;
-        return elements * kind_of(of.session_).shape.element_bytes();
+        return elements * kind_of(core(of).session_).shape.element_bytes();
     }
-    static int rank_of(reducer& of) noexcept { return of.session_.ranks().rank(); }
+    static int rank_of(reducer& of) noexcept { return core(of).session_.ranks().rank(); }
 
-    // ---- of a server, told by a command ---------------------------------------------------------------------------------
+    // ---- of a server, told by a command -------------------------------------------------------------------
 
     template <class Session, class Training>
     HERRING_SETUP static void save_served(Session& session, Training const& training) {
@@ -145,20 +147,21 @@ template <class Pack> struct checkpointing<basic_reducer<Pack>> {
     }
 
   private:
+    static reducer_core<Pack>& core(reducer& of) noexcept { return reducer_access::core(of); }
     static void check_no_gaps(reducer& of, char const* operation, std::string const& folder) {
         for (std::string const& one : of.in_gaps_) {
             struct stat here {
             }, there{};
             if (::stat(one.c_str(), &here) == 0 && ::stat(folder.c_str(), &there) == 0 &&
                 here.st_dev == there.st_dev && here.st_ino == there.st_ino)
-                of.calls_.throw_misuse(
+                core(of).calls_.throw_misuse(
                     errc::bad_state, operation,
                     {"a checkpoint is being written into the folder '", folder,
                      "' in the gaps of steps; call finish() of its gap_checkpoint on all ranks "
                      "first, or name another folder"});
         }
     }
-    // What this rank keeps of a checkpoint, into `state`, and these weights.
+    // Loads the state that this rank keeps of a checkpoint, into `state`, and these weights.
     template <class Session>
     HERRING_SETUP static loaded_checkpoint load_kept(Session& session, std::string const& folder,
                                                      private_memory& state,
@@ -177,11 +180,12 @@ template <class Pack> struct checkpointing<basic_reducer<Pack>> {
         of.check_started(operation);
     }
     static std::vector<checkpoints::tensor_memory> owned(reducer& of) {
-        return ranges_kept(of.session_, of.session_.updated().kept(), true);
+        return ranges_kept(core(of).session_, core(of).session_.updated().kept(), true);
     }
 };
 
-/// The same of `basic_lazy_reducer`. Common weights are those of the outer optimizer's anchor, or else rank 0's.
+/// The same for `basic_lazy_reducer`. Common weights are those of the outer optimizer's anchor, or else rank
+/// 0's.
 template <class Pack> struct checkpointing<basic_lazy_reducer<Pack>> {
     using element = typename Pack::element;
     using reducer = basic_lazy_reducer<Pack>;
@@ -210,7 +214,7 @@ template <class Pack> struct checkpointing<basic_lazy_reducer<Pack>> {
         mine.state.assign(state, state + sizeof(policy));
         for (bool const one : of.synchronized_) mine.exchanged.push_back(std::byte{one});
         std::string_view const seen(reinterpret_cast<char const*>(state), sizeof(policy));
-        ranks.barrier(); // the anchor of the node is there, whoever of its ranks wrote it
+        ranks.barrier(); // the anchor of the node is there, by whichever of its ranks
         replicas_alike const alike = compare_replicas(ranks, kind, key_of_weights(of), !outer,
                                                       digest(0x7374'6174'65u).add(seen).value());
         replica_to_save section;
@@ -260,7 +264,8 @@ template <class Pack> struct checkpointing<basic_lazy_reducer<Pack>> {
     }
 
   private:
-    // What this rank keeps of a checkpoint, the outer optimizer's state into `state`, and on the keeper the weights.
+    // Loads the parts of a checkpoint that this rank keeps: the outer optimizer's state into `state`, and on
+    // the keeper the weights.
     HERRING_SETUP static loaded_checkpoint load_own(reducer& of, std::string const& folder,
                                                     private_memory& state) {
         call const here(of.calls_, "load");
@@ -325,7 +330,7 @@ template <class Pack> struct checkpointing<basic_lazy_reducer<Pack>> {
         if constexpr (outer) return of.outer_.steps();
         return 0;
     }
-    // Of weights: 0 where they are the anchor, or else a digest.
+    // The key of weights: 0 where they are the anchor, else a digest.
     static std::uint64_t key_of_weights(reducer& of) {
         digest sum(0x7765'6967'6874u);
         for (std::size_t i = 0; i < of.size(); ++i) {

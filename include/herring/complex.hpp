@@ -11,8 +11,8 @@
 
 namespace HERRING_NAMESPACE {
 
-/// std::complex<float> and std::complex<double>: with update::sum, product and average. Included on its own, for <complex> is
-/// paid for by who needs it.
+/// std::complex<float> and std::complex<double>: with update::sum, product and average. Included on its own,
+/// for <complex> is paid for by who needs it.
 template <> inline constexpr bool is_element<std::complex<float>> = true;
 template <> inline constexpr bool is_element<std::complex<double>> = true;
 

@@ -30,7 +30,7 @@ template <bool Trains, bool EveryStep, bool KeepsState> struct saves_in_gaps {
         "servers of their own, which keep it and have no gaps; name optimizer::adamw, say, "
         "sync::every_step and placement::colocated, or call save");
 };
-/// What `gap_checkpoint` is after a sentence of the compiler's.
+/// Stands for `gap_checkpoint` after a sentence of the compiler.
 struct no_gap_checkpoint {
     template <class... Anything> void begin(Anything&&...) noexcept {}
     void finish() noexcept {}
@@ -39,13 +39,16 @@ struct no_gap_checkpoint {
 };
 } // namespace detail
 
-/// The checkpoint of one step, written in the gaps of later ones. Its files have the bytes of `save`'s, and it is as safe
-/// (docs/checkpoints.md): what was in force stays so until `finish` has put this one in its place.
+/// The checkpoint of one step, written in the gaps of later ones. Its files have the bytes of `save`'s, and
+/// it is as safe (docs/checkpoints.md): what was in force stays so until `finish` has put this one in its
+/// place.
 ///
 /// Consistent: `begin` copies what this rank owns, between two steps.
-/// Memory:   that copy, from construction on: weights and state of what this rank owns, and a block of 64 KiB.
+/// Memory:   that copy, from construction on: weights and state of what this rank owns, and a block of 64
+///           KiB.
 /// Threads:  as the reducer. While the disk is waited for (fsync) there is a thread that does nothing else.
-/// Lifetime: not longer than the reducer. One that is destroyed before `finish` leaves a file, which the next save removes.
+/// Lifetime: not longer than the reducer. One that is destroyed before `finish` leaves a file, which the next
+///           save removes.
 /// Example:  docs/gaps.md
 template <class Reducer> class gap_checkpoint {
     using access = detail::checkpointing<Reducer>;
@@ -59,39 +62,41 @@ template <class Reducer> class gap_checkpoint {
     gap_checkpoint& operator=(gap_checkpoint const&) = delete;
     ~gap_checkpoint() { access::abandon(of_, saved_); }
 
-    /// Begins a checkpoint of what is now, with bytes of the program's, those of the lowest worker. Collective, between steps. Into that
-    /// folder no other save may begin before `finish` has returned; those of this reducer are refused.
+    /// Begins a checkpoint of the present state, with bytes of the program, those of the lowest worker.
+    /// Collective, between steps. No other save may begin in that folder before `finish` has returned; saves
+    /// of this reducer are refused.
     ///
     /// Cost:   two small collectives of set-up, and the copy.
     /// Blocks: as `save`.
-    /// Errors: on all ranks: `bad_argument`, `no_resources`, of the folder. `bad_state` where one is under way already, of this
-    ///         object or into this folder, or before `start` or `load`.
+    /// Errors: on all ranks: `bad_argument`, `no_resources`, of the folder. `bad_state` where one is under
+    ///         way already, of this object or into this folder, or before `start` or `load`.
     void begin(std::string const& folder, std::span<std::byte const> bytes = {}) {
         access::begin(of_, saved_, folder, bytes);
     }
-    /// Writes what gaps have left, and puts the checkpoint in force. Collective, between steps. When it returns the checkpoint is
-    /// whole and durable; afterwards none is under way, also where it throws, but for `bad_state` in a step and a world that has
-    /// ended.
+    /// Writes what gaps have left, and puts the checkpoint in force. Collective, between steps. When it
+    /// returns the checkpoint is whole and durable; afterwards none is under way, also where it throws, but
+    /// for `bad_state` in a step and a world that has ended.
     ///
     /// Cost:   two small collectives, and what is left to write: nothing, where all ranks have `written()`.
     /// Blocks: as `save`.
-    /// Errors: on all ranks, which go on: what a rank's memory or disk refused since `begin`, as `save`. `bad_state` where none
-    ///         is under way.
+    /// Errors: on all ranks, which go on: what a rank's memory or disk refused since `begin`, as `save`.
+    ///         `bad_state` where none is under way.
     void finish() { access::finish(of_, saved_); }
 
-    /// Whether one has begun and is not in force yet.
+    /// True if a checkpoint has begun and is not in force yet.
     bool under_way() const noexcept { return saved_.under_way(); }
-    /// Of one that is under way: whether this rank's file is on the disk, or could not be written.
+    /// True if this rank's file of the checkpoint under way is on the disk, or could not be written.
     bool written() const noexcept { return saved_.under_way() && saved_.part().done(); }
-    /// Why this rank's file could not be written; null: nothing is wrong so far. All ranks hear of it from `finish`.
+    /// Why this rank's file could not be written; null: nothing is wrong so far. All ranks hear of it from
+    /// `finish`.
     failure const* failed() const noexcept {
         failure const& how = saved_.part().how();
         return how.what == errc::ok ? nullptr : &how;
     }
 
-    // ---- a task --------------------------------------------------------------------------------------------------------
+    // ---- a task -------------------------------------------------------------------------------------------
 
-    /// Of 64 KiB: a checksum, and a copy into the system's cache of files.
+    /// Writes 64 KiB: a checksum, and a copy into the system's cache of files.
     std::chrono::nanoseconds quantum() const noexcept { return std::chrono::microseconds(100); }
     bool next() noexcept { return saved_.part().next(); }
 
@@ -100,7 +105,7 @@ template <class Reducer> class gap_checkpoint {
     detail::saved_in_gaps saved_;
 };
 
-/// Of a reducer that cannot have one: a sentence of the compiler's.
+/// For a reducer that cannot have one: a sentence of the compiler.
 template <class Pack>
 requires(!detail::optimizes<typename Pack::optimizer> || Pack::placement::facts.dedicated_servers) //
     class gap_checkpoint<basic_reducer<Pack>> : public detail::no_gap_checkpoint {

@@ -1,4 +1,4 @@
-// herring: work in gaps: quanta of a task while this thread waits for the results of a step. Included by who calls `in_gaps`.
+// herring: work in gaps: quanta of a task while this thread waits for the results of a step.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_IN_GAPS_HPP
 #define HERRING_IN_GAPS_HPP
@@ -38,10 +38,11 @@ template <bool IsTask> struct task_of_gaps {
 
 } // namespace detail
 
-/// A reducer with a task for the gaps of its steps: made by `reduce.in_gaps(task)`.
+/// A reducer with a task for the gaps of its steps, as `reduce.in_gaps(task)` returns it.
 ///
 /// Threads:  as the reducer; `task.next()` is called inside of `wait`, and nowhere else.
-/// Lifetime: not longer than the reducer and the task. It may end any time between steps; another one has to learn the gaps anew.
+/// Lifetime: not longer than the reducer and the task. It may end any time between steps; another one has to
+///           learn the gaps anew.
 template <class Reducer, class Task> class gap_work {
   public:
     gap_work(gap_work const&) = delete;
@@ -76,7 +77,7 @@ template <class Reducer, class Task> class gap_work {
 
 namespace detail {
 
-/// A friend of the reducer.
+/// The call `in_gaps` of a reducer.
 template <class Pack> struct gaps_of<basic_reducer<Pack>> {
     using reducer = basic_reducer<Pack>;
 
@@ -92,23 +93,25 @@ template <class Pack> struct gaps_of<basic_reducer<Pack>> {
             return inert_gaps();
         } else {
             {
-                call const here(of.calls_, "in_gaps");
-                if (of.session_.cores().as_one_thread)
-                    of.calls_.throw_misuse(errc::unsupported, "in_gaps",
-                                           {"this machine has fewer cores than ranks, so a gap of one is the "
-                                            "turn of another; start "
-                                            "fewer ranks, or bind them to cores of their own"});
+                auto& core = reducer_access::core(of);
+                call const here(core.calls_, "in_gaps");
+                if (core.session_.cores().as_one_thread)
+                    core.calls_.throw_misuse(
+                        errc::unsupported, "in_gaps",
+                        {"this machine has fewer cores than ranks, so a gap of one is the "
+                         "turn of another; start "
+                         "fewer ranks, or bind them to cores of their own"});
             }
             return gap_work<reducer, Task>(of, task);
         }
     }
 
-    static std::chrono::milliseconds default_timeout(reducer const& of) noexcept {
-        return of.default_timeout();
+    static std::chrono::milliseconds default_timeout(reducer& of) noexcept {
+        return reducer_access::core(of).session_.default_timeout();
     }
     template <class Worker, class Task>
     static status end_step(reducer& of, Worker& worker, Task& task, time_point deadline) {
-        (void)holds<only_on_host<reducer::on_device>>;
+        (void)holds<only_on_host<session<Pack>::store::on_device>>;
         auto const wait = [&](auto& session, std::uint64_t count, time_point until) {
             status ended;
             worker.wait(
@@ -120,7 +123,7 @@ template <class Pack> struct gaps_of<basic_reducer<Pack>> {
                 until);
             return ended;
         };
-        return of.end_step({}, deadline, wait);
+        return reducer_access::end_step(of, deadline, wait);
     }
 };
 

@@ -12,8 +12,8 @@ namespace HERRING_NAMESPACE {
 
 /// A value with an index: which rank, cell or sample it is from.
 ///
-/// Shape:   with update::min and update::max: the smallest or largest value, and of equal values the one of the lowest
-///          index, as MPI_MINLOC and MPI_MAXLOC have it. A NaN wins over every number.
+/// Shape:   with update::min and update::max: the smallest or largest value, and of equal values the one of
+///          the lowest index, as MPI_MINLOC and MPI_MAXLOC have it. A NaN wins over every number.
 /// Example: `auto const worst = largest.all_reduce(herring::indexed<double>{residual, rank});`
 template <class Value, class Index = std::int64_t> struct indexed {
     Value value;

@@ -1,4 +1,4 @@
-// herring: the reducer of a pack whose sync policy skips steps: each rank has weights of its own, which are averaged when due.
+// herring: the reducer of a sync policy that skips steps: each rank's own weights are averaged when due.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_LAZY_REDUCER_HPP
 #define HERRING_LAZY_REDUCER_HPP
@@ -7,7 +7,7 @@
 #include "herring/base/error.hpp"
 #include "herring/base/fixed_array.hpp"
 #include "herring/base/manual_lifetime.hpp"
-#include "herring/collectives/door.hpp"
+#include "herring/collectives/call.hpp"
 #include "herring/control/world.hpp"
 #include "herring/machine/time.hpp"
 #include "herring/model/layout.hpp"
@@ -37,8 +37,8 @@ namespace HERRING_NAMESPACE {
 
 template <class Sync> struct detail::lazy_reducer_header {};
 
-/// A reducer of weights, which the sync policy has averaged in some steps, or some buckets of them in a step. `reducer<...>` is one
-/// where the pack has such a policy. Gradients stay with their rank.
+/// A reducer of weights, which the sync policy has averaged in some steps, or some buckets of them in a step.
+/// `reducer<...>` is one where the pack has such a policy. Gradients stay with their rank.
 ///
 ///     for (...) {
 ///         ...; lazy.ready(i);     // tensor(i) is this rank's gradient, each tensor once
@@ -47,18 +47,20 @@ template <class Sync> struct detail::lazy_reducer_header {};
 ///         lazy.settle();          // what was due is the mean of all ranks' weights
 ///     }
 ///
-/// A bucket whose weights are updated leaves at once, while the others are being updated. The same loop suits every pack: with
-/// `sync::every_step` tensor(i) is the mean of all gradients after `wait`, and `updated` and `settle` do nothing.
+/// A bucket whose weights are updated leaves at once, while the others are being updated. The same loop suits
+/// every pack: with `sync::every_step` tensor(i) is the mean of all gradients after `wait`, and `updated` and
+/// `settle` do nothing.
 ///
 /// Shape:    weights(i) and tensor(i) have layout[i] elements on every rank.
-/// Result:   of a bucket that is due, the same bits on every rank, as of a reduction. `start` makes replicas one, and a program may
-///           change them before the first exchange. One that keeps its weights itself, and calls `updated(i, span)` alone, needs no `start`.
+/// Result:   of a bucket that is due, the same bits on every rank, as of a reduction. `start` makes replicas
+///           one, and a program may change them before the first exchange. One that keeps its weights itself,
+///           and calls `updated(i, span)` alone, needs no `start`.
 /// Memory:   weights lie where other reducers have their tensors; gradients in private memory.
 /// Threads:  as `basic_reducer`, of which the collectives, too, are this one's.
-/// Lifetime: as `basic_reducer`. With `facts.votes` and `facts.ahead == 1` it ends before its world: the last step's votes travel on, and a
-///           world that ends meanwhile ends in a step.
-/// Errors:   as `basic_reducer`; a call out of turn is `bad_state`, and leaves the step as it was. Where `due` of a policy differs
-///           between ranks: `mismatch`, with the next exchange or vote.
+/// Lifetime: as `basic_reducer`. With `facts.votes` and `facts.ahead == 1` it ends before its world: the last
+///           step's votes travel on, and a world that ends meanwhile ends in a step.
+/// Errors:   as `basic_reducer`; a call out of turn is `bad_state`, and leaves the step as it was. Where
+///           `due` of a policy differs between ranks: `mismatch`, with the next exchange or vote.
 template <class Pack> class basic_lazy_reducer : public basic_reducer<Pack> {
     using base = basic_reducer<Pack>;
     using element = typename Pack::element;
@@ -92,10 +94,10 @@ template <class Pack> class basic_lazy_reducer : public basic_reducer<Pack> {
             detail::announce_and_rethrow(ranks);
         }
     }
-    /// Not collective. Leaving in the middle of a step is a failure for the others, who are told at once.
+    /// Not collective. Leaving in the middle of a step is a failure for the others, which get it at once.
     ///
-    /// Blocks: with `facts.votes`, until all ranks have ended the gradients of the last step, whose votes they exchange; at most
-    ///         `world::default_timeout()`.
+    /// Blocks: with `facts.votes`, until all ranks have ended the gradients of the last step, whose votes
+    ///         they exchange; at most `world::default_timeout()`.
     ~basic_lazy_reducer() {
         if (this->session_.ranks().forked_off()) {
             gradients_.abandon();
@@ -109,7 +111,7 @@ template <class Pack> class basic_lazy_reducer : public basic_reducer<Pack> {
                 this->session_
                     .stop_driver(); // votes that travel, and the outer optimizer's values, are this object's
         } else
-            (void)count_votes(deadline()); // nobody is left to be told
+            (void)count_votes(deadline()); // the policy ends, too
     }
 
     /// This rank's gradient of tensor i.
@@ -131,13 +133,14 @@ template <class Pack> class basic_lazy_reducer : public basic_reducer<Pack> {
         return base::tensor(i);
     }
 
-    /// Sets the weights of all ranks to what `fill(i, std::span<element>)` writes for each tensor i, on `root` only. Collective,
-    /// between steps. The policy's state stays as it is; that of an outer optimizer is 0 again.
+    /// Sets the weights of all ranks to what `fill(i, std::span<element>)` writes for each tensor i, on
+    /// `root` only. Collective, between steps. The policy's state stays as it is; that of an outer optimizer
+    /// is 0 again.
     ///
     /// Cost:   a broadcast of the model.
     /// Blocks: at most `world::default_timeout()`.
-    /// Errors: `bad_argument` where there is no rank `root`; `mismatch` where ranks name different ones; what `fill` throws
-    ///         ends the world.
+    /// Errors: `bad_argument` where there is no rank `root`; `mismatch` where ranks name different ones; what
+    ///         `fill` throws ends the world.
     template <class Fill> void start(int root, Fill&& fill) {
         check_between_steps("start");
         world& ranks = this->session_.ranks();
@@ -154,12 +157,13 @@ template <class Pack> class basic_lazy_reducer : public basic_reducer<Pack> {
         if constexpr (facts.outer) outer_.start(this->session_, this->session_.node().memory());
     }
 
-    /// Whether this step exchanges tensor i: from the end of the last `settle` on, or with `facts.ahead == 0` from the end of the
-    /// step's `wait`.
+    /// True if this step exchanges tensor i: from the end of the last `settle` on, or with `facts.ahead == 0`
+    /// from the end of the step's `wait`.
     ///
-    /// Blocks: with `facts.votes`, before the step's `wait`: until all ranks have ended the gradients of the step before; at most
-    ///         `world::default_timeout()`.
-    /// Errors: `bad_argument` when i is out of range, `bad_state` when it is not decided yet; what ended the world, where it blocks.
+    /// Blocks: with `facts.votes`, before the step's `wait`: until all ranks have ended the gradients of the
+    ///         step before; at most `world::default_timeout()`.
+    /// Errors: `bad_argument` when i is out of range, `bad_state` when it is not decided yet; what ended the
+    ///         world, where it blocks.
     bool due(std::size_t i) {
         check_index(i, "due");
         std::size_t const bucket = this->plan().tensors[i].bucket;
@@ -171,7 +175,7 @@ template <class Pack> class basic_lazy_reducer : public basic_reducer<Pack> {
         end_votes("due");
         return policy_.due(leaving().group(bucket));
     }
-    /// Whether the last step exchanged tensor i; false before the first.
+    /// True if the last step exchanged tensor i; false before the first.
     ///
     /// Errors: `bad_argument` when i is out of range.
     bool synchronized(std::size_t i) {
@@ -182,13 +186,13 @@ template <class Pack> class basic_lazy_reducer : public basic_reducer<Pack> {
     /// Tensor i has its gradient on this rank.
     ///
     /// Cost:   with `facts.observes` one pass over it, else none.
-    /// Errors: `bad_argument` when i is out of range, `bad_state` when it is ready already, or the step has not settled; neither
-    ///         changes anything.
+    /// Errors: `bad_argument` when i is out of range, `bad_state` when it is ready already, or the step has
+    ///         not settled; neither changes anything.
     void ready(std::size_t i) {
         check_index(i, "ready");
         make_ready(i, gradients_->tensor(i));
     }
-    /// The same of a gradient in memory of the program's, which is read, and not kept.
+    /// The same for a gradient in the program's memory, which is read, and not kept.
     ///
     /// Errors: also `bad_argument` where the size differs.
     void ready(std::size_t i, std::span<element const> gradient) {
@@ -201,16 +205,17 @@ template <class Pack> class basic_lazy_reducer : public basic_reducer<Pack> {
     /// Ends the gradients of a step: ranks agree on what is due.
     ///
     /// Returns: `exchanged`, `partial` or `local`: what `settle` will do; the same on every rank.
-    /// Cost:    with `facts.votes` one message of 64 bytes a peer, else none. With `facts.ahead == 1` it travels while the next step
-    ///          computes.
-    /// Blocks:  with `facts.votes`, until all ranks have called it, or with `facts.ahead == 1` that of the step before; at most
-    ///          `world::default_timeout()`.
-    /// Errors:  `bad_state` naming a tensor that is not ready, or where the step has not settled; else what ended the world.
+    /// Cost:    with `facts.votes` one message of 64 bytes a peer, else none. With `facts.ahead == 1` it
+    ///          travels while the next step computes.
+    /// Blocks:  with `facts.votes`, until all ranks have called it, or with `facts.ahead == 1` that of the
+    ///          step before; at most `world::default_timeout()`.
+    /// Errors:  `bad_state` naming a tensor that is not ready, or where the step has not settled; else what
+    ///          ended the world.
     step wait() {
         wait(deadline()).value();
         return outcome();
     }
-    /// The same with a deadline of the caller's, a time or from now on; a failure is returned, a misuse thrown.
+    /// The same with a deadline, a time or from now on; a failure is returned, a misuse thrown.
     status wait(std::chrono::milliseconds timeout) { return wait(detail::deadline_in(timeout)); }
     status wait(time_point deadline) {
         detail::call const here(this->calls_, "wait");
@@ -240,9 +245,10 @@ template <class Pack> class basic_lazy_reducer : public basic_reducer<Pack> {
         return {};
     }
 
-    /// Whether nothing is waited for that is on its way: before `wait()`, every gradient is ready, and the votes of the step before are
-    /// here; behind it, every tensor is updated, and `settle()` would return at once. Moves what can be moved now, like `poll`. With
-    /// votes and `facts.ahead == 0`, `wait` exchanges those of the step all the same.
+    /// True if the next call need not wait: before `wait()`, every gradient is ready, and the votes of the
+    /// step before are here; behind it, every tensor is updated, and `settle()` would return at once. Moves
+    /// what can be moved now, like `poll`. With votes and `facts.ahead == 0`, `wait` exchanges those of the
+    /// step all the same.
     ///
     /// Errors: as `wait`.
     bool done() {
@@ -253,11 +259,11 @@ template <class Pack> class basic_lazy_reducer : public basic_reducer<Pack> {
         return ready;
     }
 
-    /// This rank's weights of tensor i are those that the step ends with.
+    /// Declares this rank's weights of tensor i to be final for this step.
     ///
     /// Cost:   none, or the start of its bucket.
-    /// Errors: `bad_argument` when i is out of range, `bad_state` before `wait`, a second time, or before `start` or `load`; neither
-    ///         changes anything.
+    /// Errors: `bad_argument` when i is out of range, `bad_state` before `wait`, a second time, or before
+    ///         `start` or `load`; neither changes anything.
     void updated(std::size_t i) {
         detail::call const here(this->calls_, "updated");
         check_update(i);
@@ -265,7 +271,8 @@ template <class Pack> class basic_lazy_reducer : public basic_reducer<Pack> {
         elsewhere_[i] = false;
         steps().ready(this->session_, i, nullptr, {});
     }
-    /// The same of weights in memory of the program's, which hold the mean after `settle` where the tensor is due.
+    /// The same for weights in the program's memory, which hold the mean after `settle` where the tensor is
+    /// due.
     ///
     /// Cost:     as of `basic_reducer::ready` where the tensor is due, else none.
     /// Lifetime: until `settle()` has returned, and not to be touched.
@@ -295,7 +302,7 @@ template <class Pack> class basic_lazy_reducer : public basic_reducer<Pack> {
     /// Blocks: where anything was due, at most `world::default_timeout()`.
     /// Errors: `bad_state` before `wait`, or naming a tensor that was not updated; else what ended the world.
     void settle() { settle(deadline()).value(); }
-    /// The same with a deadline of the caller's, a time or from now on; a failure is returned, a misuse thrown.
+    /// The same with a deadline, a time or from now on; a failure is returned, a misuse thrown.
     status settle(std::chrono::milliseconds timeout) { return settle(detail::deadline_in(timeout)); }
     status settle(time_point deadline) {
         detail::call const here(this->calls_, "settle");
@@ -321,8 +328,8 @@ template <class Pack> class basic_lazy_reducer : public basic_reducer<Pack> {
     hyper_type const& hyper() const noexcept requires(facts.outer) { return outer_.at(0).values; }
     /// Replaces all of them, for the exchanges from now on: between steps, and alike on all ranks.
     ///
-    /// Errors: `bad_state` in the middle of a step, `bad_argument` naming a value that cannot be meant. Where ranks have different ones,
-    ///         the next exchange ends in `mismatch`.
+    /// Errors: `bad_state` in the middle of a step, `bad_argument` naming a value that cannot be meant. Where
+    ///         ranks have different ones, the next exchange ends in `mismatch`.
     void set(hyper_type const& values) requires(facts.outer) {
         detail::call const here(this->calls_, "set");
         check_between_steps("set");
@@ -331,9 +338,11 @@ template <class Pack> class basic_lazy_reducer : public basic_reducer<Pack> {
     }
     /// The policy's object: its state, to be saved.
     ///
-    /// Blocks: between steps as `due`. When the world has ended meanwhile, it is the state without the last votes.
+    /// Blocks: between steps as `due`. When the world has ended meanwhile, it is the state without the last
+    ///         votes.
     policy const& state() const noexcept {
-        // A reducer that has taken a step is no const object. Where another thread is in a call, it counts them.
+        // A reducer that has taken a step is no const object. Where another thread is in a call, it counts
+        // them.
         auto& self = const_cast<basic_lazy_reducer&>(*this);
         if constexpr (votes_travel)
             if (detail::call_if_free const here(self.calls_); here && !decided_)
@@ -343,8 +352,8 @@ template <class Pack> class basic_lazy_reducer : public basic_reducer<Pack> {
     /// Replaces it, for the steps from now on: between steps, and alike on all ranks.
     ///
     /// Blocks: as `due`.
-    /// Errors: `bad_state` in the middle of a step; what ended the world. Where what is due differs, the next exchange or vote ends
-    ///         in `mismatch`.
+    /// Errors: `bad_state` in the middle of a step; what ended the world. Where what is due differs, the next
+    ///         exchange or vote ends in `mismatch`.
     void set(policy const& state) {
         detail::call const here(this->calls_, "set");
         check_between_steps("set");
@@ -355,21 +364,22 @@ template <class Pack> class basic_lazy_reducer : public basic_reducer<Pack> {
 
     // `herring/checkpoint.hpp` has the next three ([HRG-C06]).
 
-    /// Saves weights, the policy's state, that of an outer optimizer, the number of steps and bytes of the program's, rank 0's, in an
-    /// existing folder that all ranks see (docs/checkpoints.md). Collective, between steps. Where ranks differ, in weights that the
-    /// last steps did not exchange or in what the policy has seen, each rank's are saved, and loaded by as many ranks only.
+    /// Saves weights, the policy's state, that of an outer optimizer, the number of steps and bytes of the
+    /// program, those of rank 0, in an existing folder that all ranks see (docs/checkpoints.md). Collective,
+    /// between steps. Where ranks differ, in weights that the last steps did not exchange or in the policy's
+    /// state, each rank saves its part, and only as many ranks can load.
     ///
     /// Cost:   a digest of the weights; what all ranks have alike is written once, and else each rank's.
     /// Blocks: at most `world::default_timeout()`, and a second for 16 MiB of the checkpoint.
-    /// Errors: `bad_state` in the middle of a step, with an outer optimizer before `start` or `load`, and naming a tensor whose
-    ///         weights lie in memory of the program's; on all ranks, which may go on: `bad_argument`, `no_resources` of a folder
-    ///         or a disk.
+    /// Errors: `bad_state` in the middle of a step, with an outer optimizer before `start` or `load`, and
+    ///         naming a tensor whose weights lie in the program's memory; on all ranks, which may go on:
+    ///         `bad_argument`, `no_resources` of a folder or a disk.
     template <class Self = basic_lazy_reducer>
     void save(std::string const& folder, std::span<std::byte const> bytes = {}) {
         detail::with_checkpoints<Self>().save(static_cast<Self&>(*this), folder, bytes);
     }
-    /// The same of weights that lie in the program's memory: `fill(i, std::span<element>)` writes those of this rank, of every tensor,
-    /// to weights(i). What it throws ends the world.
+    /// The same for weights that lie in the program's memory: `fill(i, std::span<element>)` writes those of
+    /// this rank, of every tensor, to weights(i). An exception of it ends the world.
     template <class Fill, class Self = basic_lazy_reducer>
     requires std::invocable<Fill&, std::size_t, std::span<element>>
     void save(std::string const& folder, Fill&& fill, std::span<std::byte const> bytes = {}) {
@@ -385,15 +395,17 @@ template <class Pack> class basic_lazy_reducer : public basic_reducer<Pack> {
         }
         save<Self>(folder, bytes);
     }
-    /// Goes on from a checkpoint of such a reducer, in place of `start`: weights(i) are those of this rank, the policy's object is
-    /// as it was, and so is all that follows. Collective, between steps. Returns the program's bytes.
+    /// Goes on from a checkpoint of such a reducer, in place of `start`: weights(i) are those of this rank,
+    /// the policy's object is as it was, and so is all that follows. Collective, between steps. Returns the
+    /// program's bytes.
     ///
-    /// Shape:  the layout, the type of elements, the policy, and the buckets that its fusion policy makes are those of `save`.
+    /// Shape:  the layout, the type of elements, the policy, and the buckets that its fusion policy makes are
+    ///         those of `save`.
     /// Memory: the weights twice, while both are there.
     /// Blocks: as `save`, and as `start`.
-    /// Errors: on all ranks, which go on with what they had: `corrupted` names the file; `mismatch` says what the checkpoint has
-    ///         otherwise, such as another number of ranks where they differ; `bad_argument`, `no_resources`, `bad_state` in a
-    ///         step.
+    /// Errors: on all ranks, which go on with what they had: `corrupted` names the file; `mismatch` says what
+    ///         the checkpoint has otherwise, such as another number of ranks where they differ;
+    ///         `bad_argument`, `no_resources`, `bad_state` in a step.
     template <class Self = basic_lazy_reducer> std::vector<std::byte> load(std::string const& folder) {
         return detail::with_checkpoints<Self>().load(static_cast<Self&>(*this), folder);
     }
@@ -404,7 +416,7 @@ template <class Pack> class basic_lazy_reducer : public basic_reducer<Pack> {
     auto& steps() noexcept { return this->parts_->steps; }
     detail::due_buckets& leaving() noexcept { return steps().leaving(); }
     std::string const& name(std::size_t i) const noexcept { return this->session_.tensors()[i].name; }
-    time_point deadline() const noexcept { return detail::deadline_in(this->default_timeout()); }
+    time_point deadline() const noexcept { return detail::deadline_in(this->session_.default_timeout()); }
     step outcome() noexcept {
         return leaving().none() ? step::local : leaving().all() ? step::exchanged : step::partial;
     }
@@ -413,13 +425,13 @@ template <class Pack> class basic_lazy_reducer : public basic_reducer<Pack> {
     void spread_weights(char const* operation, int root) {
         using share = detail::collective_program::share;
         std::span<std::byte const> const all(this->session_.node().memory(), this->plan().tensor_bytes());
-        detail::door::run(*this,
-                          {.operation = session::template number_of<operations::broadcast>(),
-                           .name = operation,
-                           .gives = share::root,
-                           .takes = share::not_root,
-                           .root = root},
-                          all, {}, deadline())
+        detail::collective_call::run(*this,
+                                     {.operation = session::template number_of<operations::broadcast>(),
+                                      .name = operation,
+                                      .gives = share::root,
+                                      .takes = share::not_root,
+                                      .root = root},
+                                     all, {}, deadline())
             .value();
     }
     void choose() noexcept {
@@ -436,7 +448,8 @@ template <class Pack> class basic_lazy_reducer : public basic_reducer<Pack> {
             this->calls_.throw_ready_already(i, name(i));
         gradients_->mark_ready(i, gradient);
     }
-    // The digest of what is due is compared with the votes: a policy that has ranks differ is found by the next of them.
+    // The digest of what is due is compared with the votes: a policy that has ranks differ is found by the
+    // next of them.
     status vote(time_point deadline) requires(facts.votes) {
         status ended = votes_->cast(this->session_, this->parts_->collectives, policy_.vote(),
                                     leaving().digest(), deadline, tell_policy());
@@ -444,7 +457,8 @@ template <class Pack> class basic_lazy_reducer : public basic_reducer<Pack> {
         return ended;
     }
     static constexpr bool votes_travel = facts.votes && facts.ahead == 1;
-    /// Ends the votes that travel, if any do. Not between `wait` and `settle`: then they are those of the step.
+    /// Ends the votes that travel, if any do. Not between `wait` and `settle`: then they are the votes of the
+    /// step.
     status count_votes([[maybe_unused]] time_point deadline) noexcept {
         if constexpr (votes_travel) return votes_->finish(this->session_, deadline, tell_policy());
         return {};
@@ -452,7 +466,7 @@ template <class Pack> class basic_lazy_reducer : public basic_reducer<Pack> {
     auto tell_policy() noexcept {
         return [this](sync::ballot const& any) noexcept { policy_.agreed(any); };
     }
-    /// The same of a call between steps.
+    /// The same for a call between steps.
     void end_votes([[maybe_unused]] char const* operation) {
         if constexpr (votes_travel) {
             detail::call const here(this->calls_, operation);
@@ -461,7 +475,8 @@ template <class Pack> class basic_lazy_reducer : public basic_reducer<Pack> {
         }
     }
 
-    // What the ranks go on from lies in the node's copy. It is not written again before this rank's next weights are updated.
+    // The weights that the ranks go on from lie in the node's copy. It is not written again before this
+    // rank's next weights are updated.
     void take_outer_step(time_point deadline) noexcept requires(facts.outer) {
         if (leaving().none()) return;
         for (std::size_t n = 0; n < leaving().pieces(); ++n) {
@@ -522,12 +537,13 @@ template <class Pack> class basic_lazy_reducer : public basic_reducer<Pack> {
 
     detail::manual_lifetime<detail::own_gradients<element, facts.observes>> gradients_;
     detail::fixed_array<bool> synchronized_; // by the last step, each group of buckets
-    detail::fixed_array<bool> elsewhere_;    // a tensor's weights were updated in memory of the program's
+    detail::fixed_array<bool> elsewhere_;    // a tensor's weights were updated in the program's memory
     [[no_unique_address]] training_type outer_;
-    detail::fixed_array<element*> external_; // with an outer optimizer: weights of the program's that are due
+    detail::fixed_array<element*>
+        external_; // with an outer optimizer: weights in the program's memory that are due
     policy policy_{};
     struct nothing {};
-    using collectives = std::remove_reference_t<decltype(std::declval<base&>().parts_->collectives)>;
+    using collectives = detail::collective<typename session::store, typename Pack::sharding>;
     [[no_unique_address]] std::conditional_t<
         facts.votes, detail::manual_lifetime<detail::votes<element, collectives, votes_travel>>, nothing>
         votes_;

@@ -20,6 +20,7 @@
 #include "herring/reducer.hpp"
 #include "herring/session/commands.hpp"
 #include "herring/session/construction.hpp"
+#include "herring/session/reducer_core.hpp"
 #include "herring/session/reducible.hpp"
 #include "herring/session/server_set_up.hpp"
 #include "herring/session/session.hpp"
@@ -46,13 +47,18 @@ template <class Element, class... Policy> struct serving<policies<Element, Polic
                                                       progress::caller, Policy>...>;
 };
 
-/// One server, from its construction to the end of its loop. What workers do in a call it does too, in the same order and divided
-/// alike, with nothing of its own to give or take: steps and collectives are the classes that reducers run.
+/// One server, from its construction to the end of its loop. It makes the workers' calls too, in the same
+/// order and divided alike, with no tensors to give or take: steps and collectives are the classes that
+/// reducers run.
 ///
-/// Memory: as a reducer's region, of which it writes what it serves alone, so 1/S of the tensors' pages on S servers; and as
-///         much for the largest buffer of a collective.
-template <class Pack> class server {
-    using session_type = session<Pack>;
+/// Memory: as a reducer's region, of which it writes what it serves alone, so 1/S of the tensors' pages on S
+///         servers; and as much for the largest buffer of a collective.
+template <class Pack> class server : reducer_core<Pack> {
+    using core = reducer_core<Pack>;
+    using core::calls_;
+    using core::parts_;
+    using core::session_;
+    using typename core::session_type;
     using element = typename Pack::element;
     static constexpr bool updates = session_type::updates;
 
@@ -60,7 +66,7 @@ template <class Pack> class server {
     /// Collective, with the workers' constructors.
     template <class... TransportArguments>
     server(world& ranks, layout&& tensors, TransportArguments&&... arguments)
-        : session_(ranks, std::move(tensors)), calls_(session_.ranks()) {
+        : core(ranks, std::move(tensors)) {
         try {
             session_.connect_as(role::server, std::forward<TransportArguments>(arguments)...);
             parts_.emplace(session_, session_.node(), session_.trace(), calls_);
@@ -77,7 +83,7 @@ template <class Pack> class server {
     std::byte const* memory() noexcept { return session_.node().memory(); }
 
     /// Returns when all workers have left between calls; else what ended the world.
-    // A server has no deadline of its own: whoever waits for it, a worker in a call, has one.
+    // A server has no deadline: a worker that waits for it in a call has one.
     status run() {
         while (true) {
             if (status ended = session_.desk().await(session_, deadline_in(never)); !ended.ok()) return ended;
@@ -147,8 +153,8 @@ template <class Pack> class server {
                                         .gives = static_cast<collective_program::share>(asked.gives),
                                         .takes = static_cast<collective_program::share>(asked.takes),
                                         .root = asked.root,
-                                        .second_out = asked.twofold ? second_buffer : nullptr},
-                                       buffer, buffer, elements, deadline_in(never));
+                                        .twofold = asked.twofold},
+                                       {buffer, buffer, second_buffer}, elements, deadline_in(never));
     }
 
     // Weights land where this server updates them.
@@ -166,7 +172,7 @@ template <class Pack> class server {
         }
     }
 
-    // Whether weights are updated here, and the program includes what a checkpoint needs.
+    // True if weights are updated here, and the program includes herring/checkpoint.hpp.
     static constexpr bool has_checkpoints() noexcept {
         if constexpr (updates) return requires {
                 sizeof(checkpointing<basic_reducer<Pack>>);
@@ -177,7 +183,8 @@ template <class Pack> class server {
     status run_checkpoint(command::kind what) {
         if constexpr (has_checkpoints()) {
             using checkpoint = checkpointing<basic_reducer<Pack>>;
-            // What follows is the world's and polls no transport, so this server's answer to the command has to be out.
+            // The world's collectives follow, and poll no transport, so this server's answer to the command
+            // has to be out.
             if (status ended = session_.finish(session_.requested(), deadline_in(never)); !ended.ok())
                 return ended;
             training_.take_values(session_, session_.desk().taken(session_).values());
@@ -199,11 +206,6 @@ template <class Pack> class server {
         }
     }
 
-    // The last to go: the session's registration looks at the step's ledger.
-    manual_lifetime<parts<typename session_type::store, typename Pack::trace, typename Pack::sharding>>
-        parts_;
-    session_type session_;
-    calls calls_;
     [[no_unique_address]] typename training_of<element, typename Pack::optimizer>::type training_;
     private_memory buffer_; // of collectives in place
     std::array<char, command::most_name> name_{};
@@ -242,18 +244,22 @@ template <class Pack> struct pack_of<basic_reducer<Pack>> { using type = Pack; }
 
 } // namespace detail
 
-/// Serves the reducers of the workers: combines what they push in steps and collectives, and updates weights, until the last of them
-/// has destroyed its reducer. Collective with the workers' `Reducer(world, layout)`, with the same type and layout; for a rank whose
-/// role is `server`. What follows the options goes to the transport's constructor.
+/// Serves the reducers of the workers: combines what they push in steps and collectives, and updates weights,
+/// until the last of them has destroyed its reducer. Collective with the workers' `Reducer(world, layout)`,
+/// with the same type and layout; for a rank whose role is `server`. Arguments behind the options go to the
+/// transport's constructor.
 ///
-/// Cost:    a step: one command of 64 bytes (and the hyper values) from each node of workers, then their pushes. With an optimizer in
-///          two phases also a row of norms to each node of workers, and their sums back.
-/// Memory:  1/S of the tensors' pages, with an optimizer 1/S of the weights and the state, on S servers; staging for each worker.
-/// Blocks:  until all workers have left. Without a deadline: a worker that waits for a server has one, and a rank that dies is found.
+/// Cost:    a step: one command of 64 bytes (and the hyper values) from each node of workers, then their
+///          pushes. With an optimizer in two phases also a row of norms to each node of workers, and their
+///          sums back.
+/// Memory:  1/S of the tensors' pages, with an optimizer 1/S of the weights and the state, on S servers;
+///          staging for each worker.
+/// Blocks:  until all workers have left. Without a deadline: a worker that waits for a server has one, and a
+///          rank that dies is found.
 /// Threads: the calling one; one core a server.
-/// Errors:  `bad_state` on a worker; `bad_argument`, `mismatch` as of constructing a reducer; `mismatch` naming the worker that is in
-///          another call, or has other hyper values; `peer_lost` and whatever else ends the world. No server takes over from another:
-///          start again from a checkpoint.
+/// Errors:  `bad_state` on a worker; `bad_argument`, `mismatch` as of constructing a reducer; `mismatch`
+///          naming the worker that is in another call, or has other hyper values; `peer_lost` and whatever
+///          else ends the world. No server takes over from another: start again from a checkpoint.
 /// Source:  Parameter Hub, SoCC'18; BytePS, OSDI'20.
 /// Example: if (world.role() == herring::role::server) { herring::serve<trainer>(world, layout); return 0; }
 template <class Reducer, class... TransportArguments>

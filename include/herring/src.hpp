@@ -27,7 +27,6 @@
 #include "herring/crypto/sha256_impl.hpp"
 #include "herring/engine/agreement_impl.hpp"
 #include "herring/engine/command_impl.hpp"
-#include "herring/engine/hyper_values_impl.hpp"
 #include "herring/engine/operations/command_impl.hpp"
 #include "herring/engine/routes/dissemination_impl.hpp"
 #include "herring/engine/routes/one_hop_impl.hpp"

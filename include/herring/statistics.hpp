@@ -10,10 +10,11 @@
 
 namespace HERRING_NAMESPACE {
 
-/// What is mostly asked about a number: its sum, least, greatest and how many there are.
+/// The usual statistics of a number: sum, least, greatest and count.
 ///
 /// Shape:   with update::sum: those of all ranks' numbers together. A NaN is in all three.
-/// Example: `auto const s = sums.all_reduce(herring::statistics<double>::of(seconds));` then `s.sum / s.count`.
+/// Example: `auto const s = sums.all_reduce(herring::statistics<double>::of(seconds));` then
+///          `s.sum / s.count`.
 template <class Number> struct statistics {
     Number sum = 0, min = 0, max = 0;
     std::int64_t count = 0; ///< 0: of no number, and the other three mean nothing

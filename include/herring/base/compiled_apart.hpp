@@ -1,9 +1,9 @@
-// herring: the templates that a program with HERRING_SEPARATE compiles once, in herring/src.hpp: engines of reducers over tcp.
-// SPDX-License-Identifier: Apache-2.0
+// herring: the templates that a program with HERRING_SEPARATE compiles once, in herring/src.hpp: engines of
+// reducers over tcp. SPDX-License-Identifier: Apache-2.0
 //
-// Included at the end of each header that they need, in whatever order a program includes these: the last one declares the
-// templates. So this file includes nothing, and is read more than once. Engines of other policies, tunings and traces are
-// compiled where they are used.
+// Included at the end of each header that they need, in whatever order a program includes these: the last one
+// declares the templates. So this file includes nothing, and is read more than once. Engines of other
+// policies, tunings and traces are compiled where they are used.
 #ifndef HERRING_BASE_COMPILED_APART_HPP
 #define HERRING_BASE_COMPILED_APART_HPP
 

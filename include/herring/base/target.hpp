@@ -1,18 +1,19 @@
-// herring: the inline namespace of a translation unit, which names what has to be the same throughout a program.
+// herring: the inline namespace of a translation unit: version, set-up compiled apart, instructions.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_BASE_TARGET_HPP
 #define HERRING_BASE_TARGET_HPP
 
 #include "herring/base/version.hpp"
 
-// A linker keeps one copy of an inline function, the first that it meets. Under one name, code that was compiled without
-// -mavx2 would run AVX2, and code of one version would run another version's. So all of Herring lies in an inline namespace
-// named after the version, HERRING_SEPARATE and the instructions that the flags allow: herring::v0_1::world, or
-// herring::v0_1_separate_avx2_fma::world. A `world&` that passes between translation units that differ in one of them is a
-// link error that shows both names. Exceptions and results are one type for all: see error.hpp.
+// A linker keeps one copy of an inline function, the first that it meets. Under one name, code that was
+// compiled without -mavx2 would run AVX2, and code of one version would run another version's. So all of
+// Herring lies in an inline namespace named after the version, HERRING_SEPARATE and the instructions that the
+// flags allow: herring::v0_1::world, or herring::v0_1_separate_avx2_fma::world. A `world&` that passes
+// between translation units that differ in one of them is a link error that shows both names. Exceptions and
+// results are one type for all: see error.hpp.
 //
-// The name of the instructions has a level and, behind it, what the level does not imply. Left out are instructions that no
-// compiler makes of ordinary code (AES, AMX, ...).
+// The name of the instructions has a level and, behind it, what the level does not imply. Left out are
+// instructions that no compiler makes of ordinary code (AES, AMX, ...).
 
 #if defined(__AVX2__) && defined(__BMI__) && defined(__BMI2__) && defined(__F16C__) && defined(__FMA__) &&   \
     defined(__LZCNT__) && defined(__MOVBE__)

@@ -18,7 +18,8 @@ inline constexpr std::string_view target_name = HERRING_QUOTED(HERRING_TARGET) "
 #undef HERRING_QUOTED
 #undef HERRING_QUOTED_
 
-// The compiler's spelling of a type, with the inline namespace: "my_models::fast<herring::v0_1_avx2_fma::update::sum>".
+// The compiler's spelling of a type, with the inline namespace:
+// "my_models::fast<herring::v0_1_avx2_fma::update::sum>".
 template <class Spelled> constexpr std::string_view compilers_spelling() noexcept {
     std::string_view const all = __PRETTY_FUNCTION__;
     std::string_view const mark = "Spelled = ";
@@ -47,7 +48,8 @@ template <class Spelled> struct spelled_name {
     static constexpr text value{};
 };
 
-// The spelling of a type that ranks compare and checkpoints hold: the same whatever version and flags a rank was compiled with.
+// The spelling of a type that ranks compare and checkpoints hold: the same whatever version and flags a rank
+// was compiled with.
 template <class Spelled> constexpr std::string_view spelling() noexcept {
     return {spelled_name<Spelled>::value.characters.data(), spelled_name<Spelled>::value.size};
 }

@@ -4,7 +4,7 @@
 #define HERRING_COLLECTIVES_ALL_GATHER_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/collectives/door.hpp"
+#include "herring/collectives/call.hpp"
 #include "herring/engine/operations/all_gather.hpp"
 #include "herring/machine/time.hpp"
 
@@ -13,23 +13,27 @@
 
 namespace HERRING_NAMESPACE {
 
-/// Puts the ranges that the ranks own together: a buffer of n elements, the same on every rank. Collective: the same n on
-/// every rank, between steps. The update rule is not used.
+/// Puts the ranges that the ranks own together: a buffer of n elements, the same on every rank. Collective:
+/// the same n on every rank, between steps. The update rule is not used.
 ///
 /// Shape:    `mine`: reduce.owned(n).elements; `out`: n elements.
-/// Cost:     over N nodes (N−1)/N of the buffer out and in: half of all_reduce's; received where it belongs. Small ones: one
-///           message to every other node, one way, or ⌈log2 N⌉ one after the other where these cost less. On one node a rank copies in its range, and copies out all.
-/// Blocks:   until this rank has all ranges, and so all ranks have called: at most `world::default_timeout()`.
-/// Lifetime: until it has returned. `mine` may be where it belongs in `out`, and must not overlap it otherwise. After an error
-///           the content of `out` is undefined.
-/// Errors:   as `reducer::all_reduce`; `bad_argument`, of a range of another size, or one that overlaps the buffer elsewhere;
-///           `bad_state`, in the middle of a step; `mismatch`, of sizes that differ between ranks.
+/// Cost:     over N nodes (N−1)/N of the buffer out and in: half of all_reduce's; received where it belongs.
+///           Small ones: one message to every other node, one way, or ⌈log2 N⌉ one after the other where
+///           these cost less. On one node a rank copies in its range, and copies out all.
+/// Blocks:   until this rank has all ranges, and so all ranks have called: at most
+///           `world::default_timeout()`.
+/// Lifetime: until it has returned. `mine` may be where it belongs in `out`, and must not overlap it
+///           otherwise. After an error the content of `out` is undefined.
+/// Errors:   as `reducer::all_reduce`; `bad_argument`, of a range of another size, or one that overlaps the
+///           buffer elsewhere; `bad_state`, in the middle of a step; `mismatch`, of sizes that differ between
+///           ranks.
 template <detail::accepted Pack>
 void all_gather(basic_reducer<Pack>& reduce, std::span<detail::element_of<Pack> const> mine,
                 std::span<detail::element_of<Pack>> out) {
-    all_gather(reduce, mine, out, detail::door::timeout_of(reduce)).value();
+    all_gather(reduce, mine, out, detail::collective_call::timeout_of(reduce)).value();
 }
-/// The same with a timeout from now on: a failure is returned, a misuse thrown. A passed deadline ends the world.
+/// The same with a timeout from now on: a failure is returned, a misuse thrown. A passed deadline ends the
+/// world.
 template <detail::accepted Pack>
 status all_gather(basic_reducer<Pack>& reduce, std::span<detail::element_of<Pack> const> mine,
                   std::span<detail::element_of<Pack>> out, std::chrono::milliseconds timeout) {
@@ -39,20 +43,20 @@ status all_gather(basic_reducer<Pack>& reduce, std::span<detail::element_of<Pack
 template <detail::accepted Pack>
 status all_gather(basic_reducer<Pack>& reduce, std::span<detail::element_of<Pack> const> mine,
                   std::span<detail::element_of<Pack>> out, time_point deadline) {
-    using door = detail::door;
-    (void)holds<detail::collective_on_host<door::on_device<Pack>>>;
-    return door::run(reduce,
-                     {.operation = door::number_of<Pack, operations::all_gather>(),
-                      .name = "all_gather",
-                      .gives = door::share::owned},
-                     std::as_bytes(out), std::as_bytes(mine), deadline);
+    using access = detail::collective_call;
+    (void)holds<detail::collective_on_host<access::on_device<Pack>>>;
+    return access::run(reduce,
+                       {.operation = access::number_of<Pack, operations::all_gather>(),
+                        .name = "all_gather",
+                        .gives = access::share::owned},
+                       std::as_bytes(out), std::as_bytes(mine), deadline);
 }
 
 /// Any other call is one sentence of the compiler, [HRG-C01]. The reducer of a refused pack takes all.
 template <class Pack, class... Arguments>
 requires detail::no_form<detail::takes_ranges, Pack, Arguments...> detail::inert_result
 all_gather(basic_reducer<Pack>&, Arguments&&...) {
-    return detail::door::refuse<detail::takes_ranges, Pack>();
+    return detail::collective_call::refuse<detail::takes_ranges, Pack>();
 }
 template <class Element, class... Arguments>
 detail::inert_status<Arguments...> all_gather(basic_reducer<rejected<Element>>&, Arguments&&...) {

@@ -1,10 +1,10 @@
-// herring: `all_moments(reduce, in, mean, deviation)`: every rank gets the mean of all ranks' buffers and their deviation.
+// herring: `all_moments(reduce, in, mean, deviation)`: mean and deviation of all ranks' buffers.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_COLLECTIVES_ALL_MOMENTS_HPP
 #define HERRING_COLLECTIVES_ALL_MOMENTS_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/collectives/door.hpp"
+#include "herring/collectives/call.hpp"
 #include "herring/engine/operations/moments.hpp"
 #include "herring/kernel/lanes.hpp"
 #include "herring/machine/time.hpp"
@@ -20,13 +20,15 @@ namespace HERRING_NAMESPACE {
 
 /// The largest of the deviations that `all_moments` gave: the same bits on every rank.
 ///
-/// Shape:   a NaN counts as larger than every number; of several that are as large, the first. Of no elements: 0, at 0.
-/// Example: `if (all_moments(reduce, forces, mean, deviation).exceeds(limit)) halt();` decides alike on all ranks.
+/// Shape:   a NaN counts as larger than every number; of several equal ones, the first counts. Without
+///          elements: 0, at 0.
+/// Example: `if (all_moments(reduce, forces, mean, deviation).exceeds(limit)) halt();` decides alike on all
+///          ranks.
 template <class Number> struct moments_result {
     Number largest_deviation = 0;
     std::size_t index = 0; ///< of the element
 
-    /// Whether some deviation is larger than the threshold, or is no number.
+    /// True if some deviation is larger than the threshold, or is no number.
     constexpr bool exceeds(Number threshold) const noexcept { return !(largest_deviation <= threshold); }
 
     friend constexpr bool operator==(moments_result const&, moments_result const&) = default;
@@ -103,48 +105,52 @@ template <class Element> struct takes_moments {
     template <bool IsForm> using sentence = form_of_moments<IsForm>;
 };
 
-/// Returned where nothing can be: what a caller looks at compiles.
+/// Returned after a sentence of the compiler: all that a caller may do with a result compiles.
 struct inert_moments : moments_result<double> {
     template <class Anything> operator Anything() const noexcept;
     bool ok() const noexcept { return false; }
     void value() const noexcept {}
 };
 
-/// What `all_moments` tells of a reducer's deviations: 16-bit floats are told as `float`.
+/// The result of `all_moments`; deviations of 16-bit floats are `float`.
 template <class Pack> using largest_deviation = moments_result<accumulator<element_of<Pack>>>;
 
 } // namespace detail
 
-/// The mean of all ranks' buffers and their standard deviation, element by element, in one exchange. Collective: the same n on
-/// every rank, between steps. The reducer's rule is update::moments or update::sample_moments ([HRG-C04]).
+/// The mean of all ranks' buffers and their standard deviation, element by element, in one exchange.
+/// Collective: the same n on every rank, between steps. The reducer's rule is update::moments or
+/// update::sample_moments ([HRG-C04]).
 ///
 /// Shape:    `in`, `mean`, `deviation`: n elements. Returns the largest deviation and where it is.
-/// Result:   the same bits on every rank. The mean is what all_reduce by update::average has, rounded to the element type once;
-///           distances are taken from it before that, and never Σx². Where all ranks have one number the deviation is 0,
-///           whatever the number, and however the mean is rounded. A NaN or an infinity that a rank contributes makes the
-///           deviation of its element NaN; distances whose squares overflow, beyond 10¹⁹ of float and 10¹⁵⁴ of double, and a
-///           sum that overflows make it infinite, or NaN. `exceeds` holds for both. Where several nodes have several ranks
-///           which differ, numbers beyond 10²⁵ and 10¹⁶⁸ may: rounding of their mean has such distances.
-/// Cost:     over N nodes by one hop (N−1) times the buffer, as all_reduce's; by two hops 3(N−1)/N of it, where two all_reduce
-///           have 4(N−1)/N and twice the time of a message. Where ranks share a node, a node's part is a sum and its squares:
-///           one (N−1)/N more by two hops, twice as much by one. On one node each rank copies its buffer in; two ranks read
-///           the other's, and more divide the work and copy both results out. One pass over the deviations for the largest.
+/// Result:   the same bits on every rank. The mean is what all_reduce by update::average has, rounded to the
+///           element type once; distances are taken from it before that, and never Σx². Where all ranks have
+///           one number the deviation is 0, whatever the number, and however the mean is rounded. A NaN or an
+///           infinity that a rank contributes makes the deviation of its element NaN; distances whose squares
+///           overflow, beyond 10¹⁹ of float and 10¹⁵⁴ of double, and a sum that overflows make it infinite,
+///           or NaN. `exceeds` holds for both. Where several nodes have several ranks which differ, numbers
+///           beyond 10²⁵ and 10¹⁶⁸ may: rounding of their mean has such distances.
+/// Cost:     over N nodes by one hop (N−1) times the buffer, as all_reduce's; by two hops 3(N−1)/N of it,
+///           where two all_reduce have 4(N−1)/N and twice the time of a message. Where ranks share a node, a
+///           node's part is a sum and its squares: one (N−1)/N more by two hops, twice as much by one. On one
+///           node each rank copies its buffer in; two ranks read the other's, and more divide the work and
+///           copy both results out. One pass over the deviations for the largest.
 /// Blocks:   until this rank has both, and so all ranks have called: at most `world::default_timeout()`.
-/// Lifetime: until it has returned. `in` may be `mean` or `deviation`; otherwise they must not overlap. After an error the content of
-///           both results is undefined.
-/// Errors:   as `reducer::all_reduce`; `bad_argument`, of sizes that differ, of buffers that overlap, of update::sample_moments
-///           with one rank; `bad_state`, in the middle of a step; `mismatch`, of sizes that differ between ranks.
+/// Lifetime: until it has returned. `in` may be `mean` or `deviation`; otherwise they must not overlap. After
+///           an error the content of both results is undefined.
+/// Errors:   as `reducer::all_reduce`; `bad_argument`, of sizes that differ, of buffers that overlap, of
+///           update::sample_moments with one rank; `bad_state`, in the middle of a step; `mismatch`, of sizes
+///           that differ between ranks.
 /// Example:  `auto const told = herring::all_moments(reduce, forces, mean, deviation);`
 template <detail::accepted Pack>
 detail::largest_deviation<Pack>
 all_moments(basic_reducer<Pack>& reduce, std::span<detail::element_of<Pack> const> in,
             std::span<detail::element_of<Pack>> mean, std::span<detail::element_of<Pack>> deviation) {
     detail::largest_deviation<Pack> largest;
-    all_moments(reduce, in, mean, deviation, largest, detail::door::timeout_of(reduce)).value();
+    all_moments(reduce, in, mean, deviation, largest, detail::collective_call::timeout_of(reduce)).value();
     return largest;
 }
-/// The same with a timeout from now on: a failure is returned, and `largest` is as it was; a misuse is thrown. A passed deadline
-/// ends the world.
+/// The same with a timeout from now on: a failure is returned, and `largest` is as it was; a misuse is
+/// thrown. A passed deadline ends the world.
 template <detail::accepted Pack>
 status all_moments(basic_reducer<Pack>& reduce, std::span<detail::element_of<Pack> const> in,
                    std::span<detail::element_of<Pack>> mean, std::span<detail::element_of<Pack>> deviation,
@@ -156,11 +162,11 @@ template <detail::accepted Pack>
 status all_moments(basic_reducer<Pack>& reduce, std::span<detail::element_of<Pack> const> in,
                    std::span<detail::element_of<Pack>> mean, std::span<detail::element_of<Pack>> deviation,
                    detail::largest_deviation<Pack>& largest, time_point deadline) {
-    using door = detail::door;
-    (void)holds<detail::collective_on_host<door::on_device<Pack>>>;
-    (void)holds<detail::moments_rule<door::gives_deviations<Pack>>>;
-    if constexpr (door::gives_deviations<Pack>) {
-        status ended = door::run_moments(reduce, in, mean, deviation, deadline);
+    using access = detail::collective_call;
+    (void)holds<detail::collective_on_host<access::on_device<Pack>>>;
+    (void)holds<detail::moments_rule<access::gives_deviations<Pack>>>;
+    if constexpr (access::gives_deviations<Pack>) {
+        status ended = access::run_moments(reduce, in, mean, deviation, deadline);
         if (ended.ok()) largest = detail::largest_of<detail::element_of<Pack>>(deviation);
         return ended;
     } else {
@@ -172,7 +178,7 @@ status all_moments(basic_reducer<Pack>& reduce, std::span<detail::element_of<Pac
 template <class Pack, class... Arguments>
 requires detail::no_form<detail::takes_moments, Pack, Arguments...> detail::inert_moments
 all_moments(basic_reducer<Pack>&, Arguments&&...) {
-    (void)detail::door::refuse<detail::takes_moments, Pack>();
+    (void)detail::collective_call::refuse<detail::takes_moments, Pack>();
     return {};
 }
 template <class Element, class... Arguments>

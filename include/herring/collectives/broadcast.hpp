@@ -4,7 +4,7 @@
 #define HERRING_COLLECTIVES_BROADCAST_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/collectives/door.hpp"
+#include "herring/collectives/call.hpp"
 #include "herring/engine/operations/broadcast.hpp"
 #include "herring/machine/time.hpp"
 
@@ -13,22 +13,25 @@
 
 namespace HERRING_NAMESPACE {
 
-/// Copies the root's buffer to all ranks. Collective: the same size and root on every rank, between steps. The update rule is
-/// not used.
+/// Copies the root's buffer to all ranks. Collective: the same size and root on every rank, between steps.
+/// The update rule is not used.
 ///
 /// Shape:    n elements; the root's are read, the others' written.
-/// Cost:     over N nodes at most 2(N−1)/N of the buffer out of the root's node and (N−2)/N out of each other one. Small ones:
-///           one message from the root's node to every other. On one node one copy in and, on each rank, one out.
-/// Blocks:   until this rank's part is done: elsewhere the buffer is there, and at the root it is not read any more. No rank
-///           returns before all have called, and one may return before others do. At most `world::default_timeout()`.
+/// Cost:     over N nodes at most 2(N−1)/N of the buffer out of the root's node and (N−2)/N out of each other
+///           one. Small ones: one message from the root's node to every other. On one node one copy in and,
+///           on each rank, one out.
+/// Blocks:   until this rank's part is done: elsewhere the buffer is there, and at the root it is not read
+///           any more. No rank returns before all have called, and one may return before others do. At most
+///           `world::default_timeout()`.
 /// Lifetime: until it has returned; after an error the content is undefined, but for the root's.
-/// Errors:   as `reducer::all_reduce`; `bad_argument`, of a root that is no rank; `bad_state`, in the middle of a step;
-///           `mismatch`, of sizes or roots that differ between ranks.
+/// Errors:   as `reducer::all_reduce`; `bad_argument`, of a root that is no rank; `bad_state`, in the middle
+///           of a step; `mismatch`, of sizes or roots that differ between ranks.
 template <detail::accepted Pack>
 void broadcast(basic_reducer<Pack>& reduce, std::span<detail::element_of<Pack>> inout, int root) {
-    broadcast(reduce, inout, root, detail::door::timeout_of(reduce)).value();
+    broadcast(reduce, inout, root, detail::collective_call::timeout_of(reduce)).value();
 }
-/// The same with a timeout from now on: a failure is returned, a misuse thrown. A passed deadline ends the world.
+/// The same with a timeout from now on: a failure is returned, a misuse thrown. A passed deadline ends the
+/// world.
 template <detail::accepted Pack>
 status broadcast(basic_reducer<Pack>& reduce, std::span<detail::element_of<Pack>> inout, int root,
                  std::chrono::milliseconds timeout) {
@@ -38,22 +41,22 @@ status broadcast(basic_reducer<Pack>& reduce, std::span<detail::element_of<Pack>
 template <detail::accepted Pack>
 status broadcast(basic_reducer<Pack>& reduce, std::span<detail::element_of<Pack>> inout, int root,
                  time_point deadline) {
-    using door = detail::door;
-    (void)holds<detail::collective_on_host<door::on_device<Pack>>>;
-    return door::run(reduce,
-                     {.operation = door::number_of<Pack, operations::broadcast>(),
-                      .name = "broadcast",
-                      .gives = door::share::root,
-                      .takes = door::share::not_root,
-                      .root = root},
-                     std::as_bytes(inout), {}, deadline);
+    using access = detail::collective_call;
+    (void)holds<detail::collective_on_host<access::on_device<Pack>>>;
+    return access::run(reduce,
+                       {.operation = access::number_of<Pack, operations::broadcast>(),
+                        .name = "broadcast",
+                        .gives = access::share::root,
+                        .takes = access::share::not_root,
+                        .root = root},
+                       std::as_bytes(inout), {}, deadline);
 }
 
 /// Any other call is one sentence of the compiler, [HRG-C01]. The reducer of a refused pack takes all.
 template <class Pack, class... Arguments>
 requires detail::no_form<detail::takes_root, Pack, Arguments...> detail::inert_result
 broadcast(basic_reducer<Pack>&, Arguments&&...) {
-    return detail::door::refuse<detail::takes_root, Pack>();
+    return detail::collective_call::refuse<detail::takes_root, Pack>();
 }
 template <class Element, class... Arguments>
 detail::inert_status<Arguments...> broadcast(basic_reducer<rejected<Element>>&, Arguments&&...) {

@@ -1,4 +1,4 @@
-// herring: before anything moves, all ranks compare what they are about to run, and name who differs and in what.
+// herring: the comparison of all ranks' plans before anything moves; it names the rank that differs, and how.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_ENGINE_AGREEMENT_HPP
 #define HERRING_ENGINE_AGREEMENT_HPP
@@ -34,15 +34,15 @@ class declaration {
     std::string text_;
 };
 
-/// Compares every rank's declaration with rank 0's. `attaches`: whether this rank's trace is attached, which ranks need not
-/// agree on. Returns whether that of every rank is.
+/// Compares every rank's declaration with rank 0's. `attaches`: whether this rank's trace is attached, which
+/// ranks need not agree on. Returns whether that of every rank is.
 ///
 /// Errors: `mismatch` on every rank; it names a rank that differs from rank 0, the field, and both values.
 HERRING_SEPARABLE bool agree(world& ranks, declaration const& mine, std::chrono::milliseconds timeout,
                              bool attaches = false);
 
-/// What a reducer declares: first what the rest follows from, and one line a tensor, so that a difference names its
-/// cause.
+/// The declaration of a reducer: first the facts that the rest follows from, and one line a tensor, so that a
+/// difference names its cause.
 HERRING_SEPARABLE declaration declare(std::string_view element, std::span<policy_fact const> policies,
                                       bool on_loopback, plan const& from, layout const& tensors);
 

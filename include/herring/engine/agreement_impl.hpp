@@ -74,7 +74,8 @@ HERRING_SEPARABLE bool agree(world& ranks, declaration const& mine, std::chrono:
         return std::string_view(reinterpret_cast<char const*>(all[r].data()), all[r].size());
     };
     std::size_t const me = static_cast<std::size_t>(ranks.rank());
-    // A rank that differs from rank 0 reports itself against rank 0; the others report the first rank that differs.
+    // A rank that differs from rank 0 reports itself against rank 0; the others report the first rank that
+    // differs.
     std::size_t other = 0;
     if (text(me) == text(0))
         for (other = 1; other < all.size() && text(other) == text(0); ++other) {

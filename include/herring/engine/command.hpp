@@ -42,7 +42,7 @@ struct command {
     /// False: no worker says that. `operations`: in the engine's list; `ranks`: of the world.
     HERRING_SEPARABLE bool read(std::span<std::byte const> from, std::size_t operations, int ranks) noexcept;
 
-    /// What it asks for, as part of a sentence.
+    /// The command as part of a sentence.
     struct words {
         char text[96];
     };

@@ -1,4 +1,4 @@
-// herring: an engine's messages: posts and completions, its peers, and whom this rank waits for.
+// herring: an engine's messages: posts and completions, its peers, and the rank that this rank waits for.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_ENGINE_CORE_HPP
 #define HERRING_ENGINE_CORE_HPP
@@ -21,7 +21,7 @@
 
 namespace HERRING_NAMESPACE {
 
-/// Whom an engine waits for, and why it thinks so.
+/// The rank that an engine waits for, and the reason.
 struct wait_target {
     int rank = -1;
     bool gone = false; ///< and it never will: it has left
@@ -32,21 +32,22 @@ struct wait_target {
 
 namespace HERRING_NAMESPACE::detail {
 
-/// An engine's state with its transport, the flags of its node and the windows of its routes between nodes: what does not depend
-/// on what operations do.
+/// An engine's state with its transport, the flags of its node and the windows of its routes between nodes:
+/// the part that does not depend on operations.
 ///
-/// `Windows`: what one route keeps of its messages, made from the state, the plan and the staging memory, from whose front it
-/// takes its own. A completion goes to the route whose message it is by branches.
-/// - `path`: the route; `route_type<Core>`: what moves executions over the windows (engine/network.hpp).
+/// `Windows`: the messages of one route, constructed from the state, the plan and the staging memory, from
+/// whose front it takes its slots. A completion goes to the route whose message it is by branches.
+/// - `path`: the route; `route_type<Core>`: what moves executions over the windows (`network_routes`).
 /// - `kinds`: of messages (`kind_bit`); a kind has one route.
 /// - `received(about, what)`: a message has come into the slot that its receive named.
 /// - `sent(about)`: a message is out, and its memory may be written again.
-/// - `only_awaited()`, where a route has it: whose message it waits for, if one is all that can move it on; else nullptr.
-/// - `awaited(ask)`: calls ask(place among the peers, execution, text) for each peer without whom the route cannot go on.
+/// - `only_awaited()`, where a route has it: whose message it waits for, if one is all that can move it on;
+///   else nullptr.
+/// - `awaited(ask)`: calls ask(place among the peers, execution, text) for each peer without which the route
+///   cannot go on.
 template <class Transport, class IntraNode, class Trace, class... Windows>
 struct engine_core : engine_state, Windows... {
-    static constexpr bool is_traced =
-        traces_details<Trace>; ///< by a policy that is told of messages and waits
+    static constexpr bool is_traced = traces_details<Trace>; ///< by a policy that takes messages and waits
     engine_core(failure_sink sink, int rank, topology const& map, plan const& from, Transport& messages,
                 IntraNode& local_ranks, Trace& told, std::span<int const> with, std::size_t executions,
                 std::span<std::byte> staging)
@@ -55,10 +56,10 @@ struct engine_core : engine_state, Windows... {
     engine_core(engine_core const&) = delete;
     engine_core& operator=(engine_core const&) = delete;
 
-    // ---- chunks ---------------------------------------------------------------------------------------------------
+    // ---- chunks -------------------------------------------------------------------------------------------
 
-    /// Brings a cursor to its next chunk in an execution of its route that all local ranks have arrived at; ends what is
-    /// pending for it in each one of that route that it has no more chunks of.
+    /// Brings a cursor to its next chunk in an execution of its route that all local ranks have arrived at;
+    /// ends what is pending for it in each one of that route that it has no more chunks of.
     bool next_chunk(chunk_cursor& cursor, route path) noexcept {
         for (; cursor.at < ledger.all_arrived(); cursor.next_execution()) {
             execution const& e = ledger.at(cursor.at);
@@ -69,7 +70,7 @@ struct engine_core : engine_state, Windows... {
         return false;
     }
 
-    // ---- messages -------------------------------------------------------------------------------------------------
+    // ---- messages -----------------------------------------------------------------------------------------
 
     /// False: not now, or never because the peer is lost.
     bool send(std::size_t to, message what, std::uint64_t number, std::span<std::byte const> from,
@@ -90,16 +91,16 @@ struct engine_core : engine_state, Windows... {
         require_peer(p);
         return false;
     }
-    /// False: not now. Whether the peer is needed for what is being done is for the caller to say (`require_peer`): a
-    /// receive may be for a message that nobody will send any more.
+    /// False: not now. The caller says if the peer is needed now (`require_peer`): a receive may be for a
+    /// message that is never sent.
     bool receive(std::size_t from, message what, std::uint64_t number, std::span<std::byte> into,
                  std::size_t slot) noexcept {
         return transport.post_receive(peer_id::at(from), tag_of(what, number), into,
                                       token{what, from, slot, 0}.packed());
     }
 
-    /// Called when nothing moves without this peer. If it is lost, that is the end, unless there is better news: the
-    /// peer may have left because of a failure elsewhere, and whoever waits looks for that first.
+    /// Called when nothing moves without this peer. If it is lost, the engine fails, unless there is a
+    /// failure elsewhere because of which the peer has left: the driver looks for that first.
     void require_peer(peer const& p) noexcept {
         if (p.lost && failures.suspicion.what == errc::ok)
             failures.suspicion =
@@ -107,9 +108,9 @@ struct engine_core : engine_state, Windows... {
                               transport.describe(peer_id::at(static_cast<std::size_t>(&p - peers.data()))));
     }
 
-    // ---- failures -------------------------------------------------------------------------------------------------
+    // ---- failures -----------------------------------------------------------------------------------------
 
-    /// The caller's thread sees a failure from now on: nothing touches the caller's memory any more.
+    /// Shows the failure to the caller's thread. From now on nothing touches the caller's memory.
     HERRING_SETUP void publish() noexcept {
         if (failures.is_published()) return;
         memory.give_up();
@@ -122,11 +123,11 @@ struct engine_core : engine_state, Windows... {
         publish();
     }
 
-    // ---- what the transport reports -------------------------------------------------------------------------------
+    // ---- what the transport reports -----------------------------------------------------------------------
 
-    /// Where all that is under way waits for one message, most polls look at its sender alone: every further connection may cost
-    /// a system call, and what others have sent early is for later. TCP acknowledges what was read on its own; what is read when
-    /// its answer is out needs no packet for that.
+    /// Where all that is under way waits for one message, most polls look at its sender alone: every further
+    /// connection may cost a system call, and what others have sent early is for later. TCP acknowledges what
+    /// was read on its own; what is read when its answer is out needs no packet for that.
     // Out of line: else each type would have the transport's loops of its own.
     [[gnu::noinline]] std::size_t poll_transport() noexcept {
         auto const take = [this](completion const& done) noexcept { on(done); };
@@ -145,11 +146,12 @@ struct engine_core : engine_state, Windows... {
         transport.wait(until);
     }
 
-    // ---- whom this rank waits for ---------------------------------------------------------------------------------
+    // ---- whom this rank waits for -------------------------------------------------------------------------
 
-    /// Whom this rank waits for right now; rank −1: nobody.
-    // For the oldest execution that somebody is waited for in: who is late for a younger one may himself be held up by
-    // whoever is late for the older. So a chain of «waits for» never leads to a younger execution, and has an end.
+    /// Returns the rank that this rank waits for right now; rank −1: none.
+    // Names a rank for the oldest execution that waits: a rank that is late for a younger one may itself be
+    // held up by the rank that is late for the older. So a chain of «waits for» never leads to a younger
+    // execution, and has an end.
     [[gnu::noinline]] wait_target waiting_for() noexcept {
         std::uint64_t const first = ledger.released().load(std::memory_order_relaxed);
         std::uint64_t const gathered = ledger.all_arrived();
@@ -185,7 +187,8 @@ struct engine_core : engine_state, Windows... {
     [[no_unique_address]] tracer<Trace> trace;
 
   private:
-    /// So often at least a poll looks at all peers, for those that are lost, and so that early messages do not fill their way.
+    /// At least one in so many polls looks at all peers: some may be lost, and early messages must not fill
+    /// their connections.
     static constexpr std::uint32_t polls_for_all = 16;
 
     template <class Of> awaited_peer const* only_awaited_in(std::uint64_t execution) const noexcept {

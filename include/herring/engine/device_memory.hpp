@@ -1,4 +1,4 @@
-// herring: what an engine asks of tensors on devices: those that pass the host, and those that the devices sum.
+// herring: an engine's view of tensors on devices: summed by the host, or by the devices themselves.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_ENGINE_DEVICE_MEMORY_HPP
 #define HERRING_ENGINE_DEVICE_MEMORY_HPP
@@ -17,7 +17,7 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// What both have in common: each rank's device loads its tensors before the rank arrives.
+/// The common base of both: each rank's device loads its tensors before the rank arrives.
 ///
 /// Lifetime: refers to the intra-node reducer.
 template <class IntraNode> class loaded_memory {
@@ -45,7 +45,8 @@ template <class IntraNode> class loaded_memory {
     IntraNode& node_;
 };
 
-/// Tensors on devices that the host sums: buckets come to memory of the host, and go back when all local ranks have finished.
+/// Tensors on devices that the host sums: buckets come to memory of the host, and go back when all local
+/// ranks have finished.
 template <class IntraNode, class Transport>
 requires(IntraNode::facts.device_memory &&
          !IntraNode::facts.sums_on_device) class node_memory<IntraNode, Transport>
@@ -76,7 +77,8 @@ requires(IntraNode::facts.device_memory &&
             if (this->node_.is_summing(ledger.all_arrived()))
                 ask(local, ledger.all_arrived(), "it has not finished its share of the node's sum");
     }
-    /// Tells of each execution's two copies, where the policy says how many it has begun and whether one has ended.
+    /// Tells of each execution's two copies, where the policy says how many it has begun and whether one has
+    /// ended.
     template <class Core>
     requires(Core::is_traced&& requires(IntraNode& node) {
         node.copies_begun();
@@ -97,19 +99,19 @@ requires(IntraNode::facts.device_memory &&
     }
 
   private:
-    // Executions that a trace was told of.
+    // Executions that the trace has.
     std::uint64_t to_host_begun_ = 0, to_host_ended_ = 0, to_device_begun_ = 0, to_device_ended_ = 0;
 };
 
-/// Tensors on devices that the devices of the node sum: they leave this rank the sums of its chunks as one part, and spread the
-/// results. The first operation of the engine is the one that they compute.
+/// Tensors on devices that the devices of the node sum: they leave this rank the sums of its chunks as one
+/// part, and spread the results. The first operation of the engine is the one that they compute.
 template <class IntraNode, class Transport>
 requires(IntraNode::facts.sums_on_device) class node_memory<IntraNode, Transport>
     : public loaded_memory<IntraNode> {
     using base = loaded_memory<IntraNode>;
 
   public:
-    /// What other nodes serve is sent from the device, and received there.
+    /// Parts that other nodes serve are sent from the device, and results received there.
     static constexpr bool parts_on_device = IntraNode::facts.leaves_parts && Transport::facts.device_memory;
     HERRING_SETUP static void register_parts(IntraNode& node, Transport& transport) {
         if constexpr (parts_on_device) transport.register_device_memory(node.parts(), node.device().number());

@@ -1,4 +1,4 @@
-// herring: who polls the engine, and what happens while there is nothing to do: waiting, sleep, deadlines, suspicion.
+// herring: drivers, which poll the engine, and wait while it has nothing to do: sleep, deadlines, suspicion.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_ENGINE_DRIVER_HPP
 #define HERRING_ENGINE_DRIVER_HPP
@@ -24,13 +24,15 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// No sleep is longer: whoever is not woken (a rank of the node died, say) still looks around that often.
+/// No sleep is longer: a thread that is not woken (a rank of the node died, say) still looks around that
+/// often.
 inline constexpr std::chrono::milliseconds longest_sleep{50};
 
-/// What to do between polls that found nothing. One for each stretch of waiting.
+/// The waits between polls that found nothing. One object for each stretch of waiting.
 ///
-/// It tells the world whom this rank waits for. At the deadline, or when a peer is lost, it accuses that rank and goes
-/// on waiting: the verdict comes as a failure of the world, and may name the rank that the accused waits for.
+/// It tells the world which rank this rank waits for. At the deadline, or when a peer is lost, it suspects
+/// that rank and goes on waiting: the decision comes as a failure of the world, and may name the rank that
+/// the suspected one waits for.
 template <class Core, class Waiting> class wait_loop {
   public:
     wait_loop(Core& moved, world& ranks, bool oversubscribed, long_wait* listed = nullptr) noexcept
@@ -56,12 +58,13 @@ template <class Core, class Waiting> class wait_loop {
         question_ = 0;
     }
 
-    /// One round of doing nothing. Ends the engine with an error when a rank failed or `deadline` has passed. Returns until when
-    /// the driver has to have the engine sleep, and to look around then; or time_point{}: not.
+    /// One round of doing nothing. Ends the engine with an error when a rank failed or `deadline` has passed.
+    /// Returns until when the driver has to have the engine sleep, and to look around then; or time_point{}:
+    /// not.
     [[nodiscard]] time_point wait(time_point deadline) noexcept {
         time_point asleep{};
-        // To read the clock and look around costs as much as a few polls: not in every round, nor in the first ones, in which
-        // most waits in memory end.
+        // To read the clock and look around costs as much as a few polls: not in every round, nor in the
+        // first ones, in which most waits in memory end.
         bool const looks = rounds_ % 8 == 7;
         if (looks) check_world(deadline);
         switch (policy_.next(rounds_, spent_.count(), oversubscribed_)) {
@@ -75,7 +78,7 @@ template <class Core, class Waiting> class wait_loop {
             if (!looks) check_world(deadline);
             break;
         case wait_action::sleep:
-            if (!looks) check_world(deadline); // the others are to know whom this rank waits for
+            if (!looks) check_world(deadline); // the others are to know which rank this one waits for
             asleep = wake_up(deadline);
             break;
         }
@@ -83,7 +86,8 @@ template <class Core, class Waiting> class wait_loop {
         return asleep;
     }
 
-    /// Tells the world whom this rank waits for, and takes what it says; at the deadline, accuses.
+    /// Tells the world which rank this rank waits for, and takes its answer; at the deadline, suspects that
+    /// rank.
     void check_world(time_point deadline) noexcept {
         time_point const now = clock::now();
         if (last_ == time_point{}) last_ = now;
@@ -92,7 +96,7 @@ template <class Core, class Waiting> class wait_loop {
         detector(ranks_).waits_for(who.rank, question);
         core_.record_wait(who.rank, static_cast<std::uint64_t>((now - last_).count()));
         if constexpr (Core::is_traced) core_.trace.waits_for(who.rank, core_.ledger);
-        // What took longer was somebody else's turn on this core, or sleep.
+        // Longer times were another thread's turn on this core, or sleep.
         spent_ += std::min<clock::duration>(now - last_, longest_look);
         last_ = now;
         if (looked_ == time_point{}) looked_ = now;
@@ -110,7 +114,7 @@ template <class Core, class Waiting> class wait_loop {
   private:
     static constexpr std::chrono::microseconds longest_look{10};
 
-    /// When to look around again: often while a verdict is awaited.
+    /// The time of the next look around: soon while a decision is awaited.
     static time_point wake_up(time_point deadline) noexcept {
         time_point const now = clock::now();
         return now < deadline ? std::min(deadline, now + longest_sleep) : now + std::chrono::milliseconds(10);
@@ -141,7 +145,7 @@ template <class Core, class Waiting> class wait_loop {
         if (failure const* const why = ranks_.failed())
             core_.end(core_.told(*why), false);
         else if (question_ == 0 || (waited_ > detector(ranks_).times().verdict_timeout && !of.held_up))
-            core_.end(of.why); // nobody was asked, or nobody told
+            core_.end(of.why); // no rank was asked, or none answered
     }
 
     Core& core_;
@@ -155,7 +159,7 @@ template <class Core, class Waiting> class wait_loop {
     time_point looked_{};                // around; not since this stretch began: never
     clock::duration excused_{0};         // by so much later the deadline passes
     std::uint32_t question_ = 0;         // that was asked because of this wait; 0: none
-    std::chrono::nanoseconds waited_{0}; // for the verdict
+    std::chrono::nanoseconds waited_{0}; // for the decision
 };
 
 /// Where an engine of a world's rank announces failures: the world, which has to stay.
@@ -164,10 +168,11 @@ inline failure_sink sink_of(world& ranks) noexcept {
             [](void* to) noexcept { return static_cast<world*>(to)->failed(); }};
 }
 
-/// What of an engine is the same for all types of elements.
+/// The part of an engine that is the same for all types of elements.
 template <class Engine> using core_of = std::remove_reference_t<decltype(std::declval<Engine&>().core())>;
 
-/// Sleeps until an engine may have something to do, and is woken by other threads. The engine itself knows no clock.
+/// Sleeps until an engine may have something to do, and is woken by other threads. The engine itself knows no
+/// clock.
 template <class Engine> class sleeper {
   public:
     explicit sleeper(Engine& engine) noexcept : engine_(engine), core_(engine.core()) {}
@@ -180,8 +185,8 @@ template <class Engine> class sleeper {
         } else if (core_.who.local_size == 1) {
             core_.sleep_on_transport(until);
         } else {
-            // News may come from the network or from the node, and one cannot sleep on both: look at both in turn,
-            // the less often the longer it has taken.
+            // News may come from the network or from the node, and one cannot sleep on both: look at both in
+            // turn, the less often the longer it has taken.
             if (std::uint64_t const ended = core_.ledger.finished(); ended != ended_) {
                 ended_ = ended;
                 nap_ = {};
@@ -223,7 +228,7 @@ void wait_with(WaitLoop& loop, sleeper<Engine>& sleep, time_point deadline) noex
 /// progress::caller: the engine moves when the caller calls.
 template <class Engine, class Waiting> class caller_driver {
   public:
-    /// `channel`: the reducer's number, or 0 when a wait runs code of the program's.
+    /// `channel`: the reducer's number, or 0 when a wait runs code of the program.
     caller_driver(Engine& moved, world& ranks, bool oversubscribed, std::uint64_t channel = 0) noexcept
         : engine_(moved), sleeper_(moved), ranks_(ranks), oversubscribed_(oversubscribed), channel_(channel) {
     }
@@ -255,7 +260,7 @@ template <class Engine, class Waiting> class caller_driver {
     std::uint64_t channel_;
 };
 
-/// progress::thread: a thread of the reducer's moves the engine; it sleeps while there is nothing outstanding.
+/// progress::thread: a thread of the reducer moves the engine; it sleeps while nothing is outstanding.
 template <class Engine, class Waiting> class thread_driver {
   public:
     thread_driver(Engine& moved, world& ranks, bool oversubscribed, std::uint64_t channel = 0)

@@ -18,10 +18,10 @@ namespace HERRING_NAMESPACE {
 
 /// Runs executions, in order, each by its route and its operation.
 ///
-/// A state machine: `poll` does what can be done now and returns how much that was; it never waits. It knows no clock
-/// and no thread; memory, messages and flags come from the policies. An execution is *submitted*; it has *arrived*
-/// when this rank's data is in place, has *all arrived* when all local ranks' is, is *finished* when this rank has done its
-/// chunks, and *released* when all local ranks have.
+/// A state machine: `poll` does what can be done now and returns how much that was; it never waits. It knows
+/// no clock and no thread; memory, messages and flags come from the policies. An execution is *submitted*; it
+/// has *arrived* when this rank's data is in place, has *all arrived* when all local ranks' is, is *finished*
+/// when this rank has done its chunks, and *released* when all local ranks have.
 ///
 /// Threads:  `submit`, `requested`, `released`, `failed`: any one thread; all else: one (other) thread.
 /// Memory:   plan.staging_bytes(peers) and O(ranks + executions); nothing is allocated after construction.
@@ -30,7 +30,8 @@ template <class Transport, class IntraNode, class Trace, operation... Operations
     using machine = detail::machine<Transport, IntraNode, Trace, typename Operations::traffic...>;
 
   public:
-    /// `peers`: ranks of other nodes that this rank shares chunks with. `local_memory`: local_bytes(...) of this rank's region.
+    /// `peers`: ranks of other nodes that this rank shares chunks with. `local_memory`: local_bytes(...) of
+    /// this rank's region.
     HERRING_SETUP engine(failure_sink sink, int rank, topology const& map, herring::plan const& from,
                          Transport& transport, IntraNode& node, Trace& trace, std::span<int const> peers,
                          std::size_t executions, std::byte* local_memory, std::span<std::byte> staging)
@@ -45,11 +46,12 @@ template <class Transport, class IntraNode, class Trace, operation... Operations
         return machine::local_bytes(executions, mailbox_bytes);
     }
 
-    /// Posts the receives of the first window; the caller then waits for all ranks, so that nobody sends before.
+    /// Posts the receives of the first window; the caller then waits for all ranks, so that no rank sends
+    /// before.
     void open() noexcept { machine_.open(); }
 
     /// Hands over an execution; its memory belongs to the engine until it is released. At most as many may be
-    /// outstanding as was said at construction. Returns its number.
+    /// outstanding as construction allowed. Returns its number.
     std::uint64_t submit(execution const& e) noexcept { return machine_.core.ledger.request(e); }
 
     /// The number by which executions name an operation of the engine's.
@@ -69,10 +71,10 @@ template <class Transport, class IntraNode, class Trace, operation... Operations
 
     /// Executions that were submitted.
     std::uint64_t requested() const noexcept { return submissions().load(std::memory_order_acquire); }
-    /// Executions whose results lie in this rank's memory; nobody reads or writes it for them any more.
+    /// Executions whose results lie in this rank's memory, which no rank reads or writes for them.
     std::uint64_t released() const noexcept { return releases().load(std::memory_order_acquire); }
 
-    /// The same counts, for whoever looks from outside.
+    /// The same counts, for other threads.
     ///
     /// Lifetime: the engine's.
     std::atomic<std::uint64_t> const& submissions() const noexcept {
@@ -80,8 +82,8 @@ template <class Transport, class IntraNode, class Trace, operation... Operations
     }
     std::atomic<std::uint64_t> const& releases() const noexcept { return machine_.core.ledger.released(); }
 
-    /// A released execution as it ended, until as many others as may be outstanding are submitted: how its ranks combined it,
-    /// and the place that is this rank's now.
+    /// A released execution as it ended, until as many others as may be outstanding are submitted: how its
+    /// ranks combined it, and the place that is this rank's now.
     execution const& ended(std::uint64_t number) noexcept { return machine_.core.ledger.at(number); }
 
     /// The first failure, or nullptr.
@@ -89,7 +91,7 @@ template <class Transport, class IntraNode, class Trace, operation... Operations
     /// Ends everything with this failure, here and, if `announce`, on every rank.
     void fail(failure const& why, bool announce = true) noexcept { machine_.core.end(why, announce); }
 
-    /// What does not depend on operations: whom this rank waits for, and who it suspects.
+    /// The part that does not depend on operations: the rank that this rank waits for, and its suspicion.
     ///
     /// Threads: of the one that polls.
     typename machine::core_type::core& core() noexcept { return machine_.core; }
@@ -113,7 +115,7 @@ template <class Transport, class IntraNode, class Trace, operation... Operations
         for (; !machine_.is_failing() && machine_.next_is_done(); machine_.finish_next(), ++progress)
             if (!shared.memory.template spread<Operations...>(shared.ledger)) break;
         if (!machine_.is_failing()) return progress + machine_.release();
-        machine_.core.publish(); // nothing is released any more
+        machine_.core.publish(); // nothing is released from now on
         return 0;
     }
 
@@ -142,7 +144,7 @@ template <class Transport, class IntraNode, class Trace, operation... Operations
         });
         if constexpr (machine::core_type::is_traced) trace_fold(trace_event::fold_end, wanted, e);
     }
-    // Of work that combines: one contribution alone is no sum, and is sent from where it lies.
+    // Traces work that combines: one contribution alone is no sum, and is sent from where it lies.
     void trace_fold(trace_event event, detail::wanted_work const& wanted, execution const& e) noexcept {
         using kind = detail::wanted_work::kind;
         auto& core = machine_.core;

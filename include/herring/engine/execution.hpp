@@ -13,30 +13,45 @@
 
 namespace HERRING_NAMESPACE {
 
-/// How the ranks of a node combine a bucket that all of them copied from memory of their callers.
+/// How the ranks of a node combine a bucket that all of them copied from their callers' memory.
 enum class lending : std::uint8_t {
     none,        ///< as memory that all see: each combines its chunks for all, and each copies its result out
     swap,        ///< two ranks: each combines for itself, and keeps the other's place; else none
-    read,        ///< each reads from all what it needs for its own result
-    swap_or_read ///< of an operation: two ranks swap, more read
+    read,        ///< each reads from all ranks what it needs for its own result
+    swap_or_read ///< a property of an operation: two ranks swap, more read
 };
 
-/// How a range of the caller's comes to the bucket, or a result to the caller's memory.
+/// How a range is copied from the caller's memory to the bucket, or a result to the caller's memory.
 enum class copy_mode : std::uint8_t {
-    cached, ///< by this core's cache
-    streamed, ///< past it: the others read it, and it is in their caches; or it is in no cache, and does not fit
-    none      ///< not at all: nobody else reads it
+    cached,   ///< through this core's cache
+    streamed, ///< past the cache: other ranks read it and have it in their caches, or it fits no cache
+    none      ///< not at all: no other rank reads it
 };
 
-/// A range of a bucket that lies in memory of the caller's, which other ranks do not see.
+/// A range of a bucket that lies in the caller's memory, which other ranks do not see.
 struct lent_part {
     std::byte const* from = nullptr; ///< this rank's contribution
     std::byte* to = nullptr;         ///< its result; may be `from`; nullptr: it takes none
     std::size_t offset = 0;          ///< elements from the bucket's start
     std::size_t elements = 0;
     copy_mode copying = copy_mode::cached;
-    copy_mode landing = copy_mode::
-        cached; ///< of what `to` gets from another rank's memory; streamed: `to` is not read meanwhile
+    /// How `to` is written from another rank's memory; streamed: `to` is not read meanwhile.
+    copy_mode landing = copy_mode::cached;
+};
+
+/// The second result of each element, in an operation with two: the second results are a bucket behind the
+/// first.
+struct second_results {
+    std::size_t begin = 0;    ///< element of the bucket's memory where they begin
+    std::byte* out = nullptr; ///< where they land, if the execution has `out`
+};
+
+/// The part of an execution that belongs to its operation: one alternative for each kind of operation that
+/// needs more than all have. The operation knows which one is set.
+union operation_part {
+    range const* owned =
+        nullptr; ///< operations that move or leave ranges: rank → range of the bucket that it owns
+    second_results second; ///< operations with two results for each element
 };
 
 /// A bucket that was submitted. Executions are numbered 0, 1, 2, … in the same order on every rank of a node.
@@ -45,27 +60,28 @@ struct execution {
     std::uint32_t shard_count = 0;
     route path = route::local;
     std::uint8_t operation = 0; ///< place in the engine's list of operations
-    std::int32_t root = -1;     ///< rank, of operations that have one
+    std::int32_t root = -1;     ///< rank; −1: the call has none
     std::byte* own = nullptr;   ///< this rank's contribution: start of the bucket in this node's memory
     int home = -1;              ///< local rank whose region `own` lies in; −1: this rank
     std::size_t elements = 0;
     std::uint32_t fingerprint = 0;   ///< 20 bits, of the operation that every rank must be in here
-    std::uint32_t label = 0;         ///< bucket number, for the trace; no_bucket: none of a step
-    char const* name = "all_reduce"; ///< the call, of what is no bucket of a step; for errors
+    std::uint32_t label = 0;         ///< bucket number, for the trace; no_bucket: not a bucket of a step
+    char const* name = "all_reduce"; ///< the call, if this is not a bucket of a step; for errors
+
+    // A bucket in a bounce slot.
     std::uint32_t lent_parts = 0;
-    lent_part const* lent = nullptr; ///< what was copied to `own`, if all of it is memory of the caller's
-    /// What is to be copied next to where the first lent part lies, if that is known; no more than that part has.
+    lent_part const* lent = nullptr; ///< the parts that were copied to `own`, if they are the whole bucket
+    /// The bytes that will be copied to the place of the first lent part, if they are known; no more than
+    /// that part has.
     std::span<std::byte const> next{};
 
-    // Operations that move or leave ranges; only in memory that no other rank sees may results lie elsewhere.
-    range const* owned = nullptr; ///< rank → what of the bucket it owns
-    std::byte* out = nullptr;     ///< where results land; nullptr: on the contribution
-    std::size_t own_begin = 0;    ///< element of the bucket that lies at `own`
-    std::size_t out_begin = 0;    ///< element of the bucket that lies at `out`
+    // A buffer in memory that no other rank sees: results may lie elsewhere, and it may begin within the
+    // bucket.
+    std::byte* out = nullptr;  ///< where results land; nullptr: on the contribution
+    std::size_t own_begin = 0; ///< element of the bucket that lies at `own`
+    std::size_t out_begin = 0; ///< element of the bucket that lies at `out`
 
-    // Operations with two results for each element: the second ones are a bucket behind the first.
-    std::size_t second_begin = 0;    ///< element of the bucket's memory where second results begin
-    std::byte* second_out = nullptr; ///< where they land, if `out` is given
+    operation_part part{};
 
     // Set by the engine.
     lending how = lending::none; ///< swap: `own` and `home` are the other rank's now, and hold `next`
@@ -79,7 +95,7 @@ constexpr std::uint32_t fingerprint_of(std::uint64_t elements, std::uint64_t lab
     return static_cast<std::uint32_t>((mixed ^ (mixed >> 29)) * 0xbf58476d1ce4e5b9u >> 44);
 }
 
-/// What a rank takes execution `number` for: the number and the operation's fingerprint.
+/// The number of an execution and its operation's fingerprint: local ranks compare it.
 constexpr std::uint64_t stamp_of(execution const& e, std::uint64_t number) noexcept {
     return number << 20 | e.fingerprint;
 }
@@ -89,7 +105,7 @@ struct chunk {
     std::size_t offset = 0; ///< elements from the bucket's start
     std::size_t elements = 0;
     std::uint32_t turn = 0; ///< local rank turn mod L of each node of L ranks handles it
-    int owner = -1; ///< local rank of the server's node that the chunk's shard belongs to; −1: nobody alone
+    int owner = -1; ///< local rank of the server's node that the chunk's shard belongs to; −1: no rank alone
 
     constexpr herring::range range() const noexcept { return {offset, elements}; }
 };
@@ -124,7 +140,7 @@ struct chunk_cursor {
 
     void next_chunk() noexcept { ++step; }
 
-    /// The chunk that the cursor stands on; only after `settle` said true.
+    /// The chunk that the cursor stands on; only after `settle` returned true.
     chunk here(execution const& e) const noexcept {
         herring::shard const& s = e.shards[shard];
         std::uint32_t const k = number(s);

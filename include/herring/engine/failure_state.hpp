@@ -1,4 +1,4 @@
-// herring: how an engine ends: the first failure, whom a rank suspects, and who is told.
+// herring: the end of an engine: the first failure, the suspected rank, the announcement to all ranks.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_ENGINE_FAILURE_STATE_HPP
 #define HERRING_ENGINE_FAILURE_STATE_HPP
@@ -10,7 +10,8 @@
 
 namespace HERRING_NAMESPACE {
 
-/// Where an engine announces a failure to all ranks. Plain functions: they are called once, when all is over.
+/// The functions by which an engine announces a failure to all ranks. Pointers: they are called once, at the
+/// end.
 struct failure_sink {
     void* to = nullptr;
     void (*announce)(void* to, failure const& why) noexcept = nullptr;
@@ -19,8 +20,8 @@ struct failure_sink {
 
 namespace detail {
 
-/// The first failure stays. The caller's thread sees it when it is published, once nothing touches the caller's memory any
-/// more.
+/// The first failure stays. The caller's thread sees it when it is published, once nothing touches the
+/// caller's memory.
 ///
 /// Threads: `seen`: any; the rest: the one that polls.
 class failure_state {
@@ -30,7 +31,8 @@ class failure_state {
     failure_state& operator=(failure_state const&) = delete;
 
     bool is_failing() const noexcept { return failing_; }
-    /// Returns the failure that this rank has heard of first, where it is announced: this one, or another rank's. nullptr: not known.
+    /// Returns the failure that this rank has heard of first, where it is announced: this one, or another
+    /// rank's. nullptr: not known.
     HERRING_SETUP failure const* fail(failure const& why, bool announce) noexcept {
         if (failing_) return nullptr;
         why_ = why;
@@ -49,7 +51,7 @@ class failure_state {
         return published_.load(std::memory_order_acquire) ? &why_ : nullptr;
     }
 
-    /// A peer that is needed and lost; not a failure yet, for there may be better news.
+    /// A peer that is needed and lost; not a failure yet, for the cause may lie elsewhere.
     failure suspicion{};
 
   private:

@@ -15,14 +15,15 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// Whether ranks of other nodes take part.
+/// True if ranks of other nodes take part.
 constexpr bool is_networked(route path) noexcept { return path != route::mailbox && path != route::local; }
 
 /// The executions of one rank, in order, each by its number, and how far they are.
 ///
-/// Order:   requested ≥ submitted ≥ arrived (this rank's data is in place) ≥ all_arrived (that of all local ranks);
-///          arrived ≥ finished (nothing is pending on this rank) ≥ released (on no local rank).
-/// Threads: `request` and what it counts: the one that submits; `released()`: any; the rest: the one that polls.
+/// Order:   requested ≥ submitted ≥ arrived (this rank's data is in place) ≥ all_arrived (that of all local
+///          ranks); arrived ≥ finished (nothing is pending on this rank) ≥ released (on no local rank).
+/// Threads: `request` and what it counts: the one that submits; `released()`: any; the rest: the one that
+///          polls.
 /// Memory:  one entry for each execution that may be outstanding, and one more.
 class execution_ledger {
   public:
@@ -36,7 +37,7 @@ class execution_ledger {
     execution& at(std::uint64_t number) noexcept { return entry_of(number).what; }
     execution const& at(std::uint64_t number) const noexcept { return entries_[number & mask_].what; }
 
-    // ---- counts ---------------------------------------------------------------------------------------------------
+    // ---- counts -------------------------------------------------------------------------------------------
 
     /// Returns the number of the execution.
     std::uint64_t request(execution const& e) noexcept {
@@ -54,7 +55,7 @@ class execution_ledger {
     std::uint64_t all_arrived() const noexcept { return all_arrived_; }
     std::uint64_t finished() const noexcept { return finished_; }
 
-    /// Whether all that was submitted, as of the last `take_requests`, is released.
+    /// True if all that was submitted, as of the last `take_requests`, is released.
     bool is_idle() const noexcept { return submitted_ == released_.load(std::memory_order_relaxed); }
 
     void take_requests() noexcept { submitted_ = requested_.load(std::memory_order_acquire); }
@@ -78,7 +79,7 @@ class execution_ledger {
         released_.store(number + 1, std::memory_order_release);
     }
 
-    // ---- what is pending in an execution --------------------------------------------------------------------------
+    // ---- what is pending in an execution ------------------------------------------------------------------
 
     /// Something has to be done, or waited for, before this rank has finished the execution.
     void add(std::uint64_t number, std::uint32_t count = 1) noexcept { entry_of(number).pending += count; }
@@ -88,12 +89,13 @@ class execution_ledger {
     }
     bool is_pending(std::uint64_t number) const noexcept { return entries_[number & mask_].pending > 0; }
 
-    /// This rank handled a chunk: served it or pushed it, or combined it. In debug builds an execution cannot finish before
-    /// all chunks of this rank are handled.
+    /// This rank handled a chunk: served it or pushed it, or combined it. In debug builds an execution cannot
+    /// finish before all chunks of this rank are handled.
     void handled(std::uint64_t number) noexcept { ++entry_of(number).handled; }
     /// The whole bucket at once, whatever its chunks are.
     void handled_all(std::uint64_t number) noexcept { entry_of(number).handled = all_chunks; }
-    /// Which chunks this rank handles; set once. A node that does not contribute handles those that it serves.
+    /// Sets, once, the chunks that this rank handles. A node that does not contribute handles the chunks that
+    /// it serves.
     void handles(chunk_stream own, bool contributes, server_id served) noexcept {
         own_ = own;
         contributes_ = contributes;
@@ -107,10 +109,10 @@ class execution_ledger {
         return count;
     }
 
-    // ---- executions that other nodes take part in -----------------------------------------------------------------
+    // ---- executions that other nodes take part in ---------------------------------------------------------
 
-    /// The number that messages of an execution carry: how many networked ones came before it. Nodes may be apart in
-    /// executions of a node's own, not in these.
+    /// The number that messages of an execution carry: how many networked ones came before it. Nodes may be
+    /// apart in executions of a node's own, not in these.
     std::uint64_t network_number(std::uint64_t number) const noexcept {
         return entries_[number & mask_].networked_before;
     }

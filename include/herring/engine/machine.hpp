@@ -1,17 +1,18 @@
-// herring: an engine without its operations: executions, messages and routes, which ask for the work on a chunk by saying so.
+// herring: an engine without operations: executions, messages and routes, which return the work they want.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_ENGINE_MACHINE_HPP
 #define HERRING_ENGINE_MACHINE_HPP
 
 #include "herring/base/config.hpp"
 #include "herring/engine/core.hpp"
-#include "herring/engine/network.hpp"
+#include "herring/engine/failure_state.hpp"
 #include "herring/engine/operation.hpp"
 #include "herring/engine/routes/dissemination.hpp"
 #include "herring/engine/routes/local.hpp"
 #include "herring/engine/routes/mailbox.hpp"
 #include "herring/engine/routes/one_hop.hpp"
 #include "herring/engine/routes/two_hop.hpp"
+#include "herring/plan/plan.hpp"
 #include "herring/trace/trace.hpp"
 
 #include <cstddef>
@@ -19,6 +20,31 @@
 #include <span>
 
 namespace HERRING_NAMESPACE::detail {
+
+/// The routes between nodes over their windows (engine/core.hpp), in the order in which a step visits them. A
+/// route is made from a core. It has `open()`, which posts the receives of the first window, `step(wanted)`,
+/// and `cursors()`: what is pending for an execution besides messages.
+template <class Core, class... Windows> class network_routes : Windows::template route_type<Core>... {
+  public:
+    HERRING_ALWAYS_INLINE explicit network_routes(Core& core) noexcept
+        : Windows::template route_type<Core>(core)... {}
+
+    HERRING_ALWAYS_INLINE void open() noexcept { (route_of<Windows>::open(), ...); }
+
+    /// Does what can be done now; stops at the first work that it wants done, and when the engine fails.
+    HERRING_ALWAYS_INLINE std::size_t step(failure_state const& failures, wanted_work& wanted) noexcept {
+        std::size_t progress = 0;
+        (void)((progress += route_of<Windows>::step(wanted), wanted.any() || failures.is_failing()) || ...);
+        return progress;
+    }
+
+    HERRING_ALWAYS_INLINE std::uint32_t cursors(route path) const noexcept {
+        return ((path == Windows::path ? route_of<Windows>::cursors() : 0) + ...);
+    }
+
+  private:
+    template <class Of> using route_of = typename Of::template route_type<Core>;
+};
 
 /// The routes between nodes, by their windows.
 template <template <class...> class Of, class... First>
@@ -41,7 +67,7 @@ struct traffic_core : with_network<engine_core, Transport, IntraNode, Trace> {
     std::span<std::byte const> part(execution const& e, chunk const& c, int to, std::byte* stage) noexcept {
         return traffic.with(e.operation, [&](auto const& of) { return of.part(e, c, to, stage); });
     }
-    /// What a node gets of a chunk's result.
+    /// Returns the part of a chunk's result that a node gets.
     std::span<std::byte const> result_for(execution const& e, chunk const& c, int to) noexcept {
         return traffic.with(e.operation,
                             [&](auto const& of) { return of.result(e, c).first(of.result_bytes(e, c, to)); });
@@ -72,8 +98,9 @@ struct traffic_core : with_network<engine_core, Transport, IntraNode, Trace> {
     list_of<Traffic...> traffic;
 };
 
-/// Moves executions along their routes. What is to be done with the bytes of a chunk is wanted, done by the engine at once, and
-/// taken for done at the next step: so nothing here depends on the type of elements, and reducers of several types have it once.
+/// Moves executions along their routes. A step ends with the work on a chunk that it wants (`wanted_work`);
+/// the engine does it at once, and the next step takes it for done. So nothing here depends on the type of
+/// elements, and reducers of several types have it once.
 template <class Transport, class IntraNode, class Trace, operation_traffic... Traffic> class machine {
   public:
     using core_type = traffic_core<Transport, IntraNode, Trace, Traffic...>;
@@ -95,13 +122,13 @@ template <class Transport, class IntraNode, class Trace, operation_traffic... Tr
     /// Takes in what was submitted and what has come; has this rank arrive where it can.
     std::size_t receive() noexcept;
 
-    /// Whether all local ranks have arrived at one more execution, which they take for the same.
+    /// True if all local ranks have arrived at one more execution, and it is the same for all.
     bool next_has_arrived() noexcept;
 
     /// Does what can be done now; stops at the first work that it wants done.
     std::size_t step(wanted_work& wanted) noexcept;
 
-    /// Whether nothing of the oldest unfinished execution is pending on this rank.
+    /// True if nothing of the oldest unfinished execution is pending on this rank.
     bool next_is_done() const noexcept {
         return core.ledger.finished() < core.ledger.arrived() &&
                !core.ledger.is_pending(core.ledger.finished());
@@ -113,7 +140,7 @@ template <class Transport, class IntraNode, class Trace, operation_traffic... Tr
     core_type core;
 
   private:
-    // Whether the result is complete when this rank has made it.
+    // True if the result is complete when this rank has computed it.
     static bool is_alone(execution const& e) noexcept {
         return e.path == route::mailbox || e.how == lending::swap;
     }
@@ -141,7 +168,7 @@ template <class Transport, class IntraNode, class Trace, operation_traffic... Tr
 std::size_t machine<Transport, IntraNode, Trace, Traffic...>::receive() noexcept {
     bool const was_idle = core.ledger.is_idle();
     core.ledger.take_requests();
-    // What begins is sent before anything is read: nothing that has come is needed for that.
+    // An execution that begins is sent before anything is read: it needs nothing that has come.
     bool const begins = was_idle && !core.ledger.is_idle();
     std::size_t const progress = networked_ && !begins ? core.poll_transport() : 0;
     return is_failing() ? 0 : progress + arrive();

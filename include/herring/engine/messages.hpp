@@ -12,10 +12,10 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// What a message carries. Part of its tag, and of the token of its completion; 4 bits.
+/// The kind of a message. Part of its tag, and of the token of its completion; 4 bits.
 enum class message : std::uint64_t {
     push = 1,      ///< two hops: a node's part of a chunk, to the chunk's server
-    result,        ///< two hops: what the server made of all parts
+    result,        ///< two hops: the server's result of all parts
     part,          ///< one hop: a node's part of a chunk, to every other node
     dissemination, ///< the parts of several nodes, passed on
 };
@@ -25,7 +25,7 @@ HERRING_ALWAYS_INLINE constexpr std::uint64_t kind_bit(message what) noexcept {
     return std::uint64_t{1} << static_cast<unsigned>(what);
 }
 
-/// What has come into a slot.
+/// A message that has come into a slot.
 struct arrival {
     static constexpr std::uint32_t numbers = 0xfff; ///< executions are told apart modulo this plus one
 
@@ -35,8 +35,8 @@ struct arrival {
     bool here = false;
 };
 
-/// A message's tag: its kind and its number among the pair's messages of that kind, modulo 2^28; and, carried along,
-/// 20 bits of fingerprint and 12 of the number of the execution that it belongs to.
+/// A message's tag: its kind and its number among the pair's messages of that kind, modulo 2^28; and, carried
+/// along, 20 bits of fingerprint and 12 of the number of the execution that it belongs to.
 constexpr std::uint64_t tag_of(message what, std::uint64_t number, std::uint32_t fingerprint = 0,
                                std::uint64_t execution = 0) noexcept {
     std::uint64_t const carried = std::uint64_t{fingerprint} << 12 | (execution & arrival::numbers);
@@ -48,13 +48,13 @@ static_assert((tag_of(message::push, 0, 0xfffff, 0xfff) ^ tag_of(message::push, 
 static_assert((tag_of(message::dissemination, (1u << 28) - 1) & carried_bits) == 0,
               "neither the kind nor the number reaches into it");
 
-/// What the completion of a receive says: how much, and what it belongs to.
+/// Reads the completion of a receive: bytes, and the execution that it belongs to.
 constexpr arrival arrival_of(completion const& done) noexcept {
     auto const carried = static_cast<std::uint32_t>((done.tag & carried_bits) >> 28);
     return {done.bytes, carried >> 12, carried & arrival::numbers, true};
 }
 
-/// What the completion of a post says to its engine. At most 2^20 peers, slots, and executions at once.
+/// The token of a post, which its completion returns. At most 2^20 peers, slots, and executions at once.
 struct token {
     message what;
     std::size_t peer;        ///< place in the engine's peers
@@ -62,7 +62,7 @@ struct token {
     std::uint64_t execution; ///< place in the ring
 
     static constexpr std::uint64_t low = (1u << 20) - 1;
-    /// Whether a ring of so many executions has a place of its own for each.
+    /// True if a ring of so many executions has a place for each.
     static constexpr bool can_name(std::size_t executions) noexcept {
         return std::bit_ceil(executions + 1) <= low + 1;
     }

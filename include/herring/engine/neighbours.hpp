@@ -1,4 +1,4 @@
-// herring: who is who for one rank: its node, its peers on other nodes, and which of them handles a chunk.
+// herring: one rank's neighbours: its node, its peers on other nodes, and which of them handles a chunk.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_ENGINE_NEIGHBOURS_HPP
 #define HERRING_ENGINE_NEIGHBOURS_HPP
@@ -21,7 +21,8 @@ namespace HERRING_NAMESPACE::detail {
 /// Memory: O(ranks + nodes).
 class neighbours {
   public:
-    /// `with`: the ranks of other nodes that this rank shares chunks with, in the order of the transport's peers.
+    /// `with`: the ranks of other nodes that this rank shares chunks with, in the order of the transport's
+    /// peers.
     neighbours(topology const& of_ranks, herring::roles const& of_nodes, int of_rank,
                std::span<int const> with)
         : map(of_ranks), roles(of_nodes), rank(of_rank), node(map.node(rank)), local(map.local_rank(rank)),

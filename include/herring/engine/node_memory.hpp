@@ -1,4 +1,4 @@
-// herring: what an engine asks of the memory that a node's tensors lie in; for host memory there is nothing to do.
+// herring: an engine's view of the memory that a node's tensors lie in; host memory needs nothing.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_ENGINE_NODE_MEMORY_HPP
 #define HERRING_ENGINE_NODE_MEMORY_HPP
@@ -13,24 +13,29 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// The memory that a node's tensors lie in, as an engine sees it: what has to be done for an execution besides sums of the host
-/// and messages. This one is host memory, where that is nothing. engine/device_memory.hpp has those for devices; the policies'
-/// facts choose. The engine calls these functions in this order:
+/// The memory that a node's tensors lie in, as an engine sees it: what has to be done for an execution
+/// besides sums of the host and messages. This one is host memory, where that is nothing.
+/// engine/device_memory.hpp has those for devices; the policies' facts choose. The engine calls these
+/// functions in this order:
 ///
-/// - `register_parts(node, transport)`: once, at construction of both. `parts_on_device`: the transport accesses parts on devices.
+/// - `register_parts(node, transport)`: once, at construction of both. `parts_on_device`: the transport
+///   accesses parts on devices.
 /// - `failed()`: the first failure of a device, or nullptr; it ends the engine.
-/// - `is_loaded(e, submitted)`: this rank's tensors of execution e have reached memory of the host, or need not; the rank may
-///   arrive. `submitted`: executions that may be started ahead.
+/// - `is_loaded(e, submitted)`: this rank's tensors of execution e have reached memory of the host, or need
+///   not; the rank may arrive. `submitted`: executions that may be started ahead.
 /// - `place_sum(e)`: sets `execution::device_sum` where devices sum.
-/// - `sum<Operations...>(ledger, ranks)`: all local ranks have arrived at the next execution. True: the devices have summed it, or do
-///   not sum.
-/// - `for_transport(span)`: the address that the transport sends from or receives into, for memory of an execution.
-/// - `spread<Operations...>(ledger)`: the oldest unfinished execution has its results. True: the devices write them to all
-///   tensors. False: not yet, or the device failed.
-/// - `give_up()`: the engine has failed, and this is the last call: nothing on a device may wait for other ranks any more.
+/// - `sum<Operations...>(ledger, ranks)`: all local ranks have arrived at the next execution. True: the
+///   devices have summed it, or do not sum.
+/// - `for_transport(span)`: the address that the transport sends from or receives into, for memory of an
+///   execution.
+/// - `spread<Operations...>(ledger)`: the oldest unfinished execution has its results. True: the devices
+///   write them to all tensors. False: not yet, or the device failed.
+/// - `give_up()`: the engine has failed, and this is the last call: nothing on a device may wait for other
+///   ranks from now on.
 /// - `store(e)`: all local ranks have finished execution e.
 /// - `nap(until)`: until when the engine may sleep, if no device wakes it.
-/// - `awaited(ledger, local, ask)`: calls ask(local rank, execution, text) for each rank whose device an execution waits for.
+/// - `awaited(ledger, local, ask)`: calls ask(local rank, execution, text) for each rank whose device an
+///   execution waits for.
 ///
 /// Cost:    host memory: none; no function is emitted.
 /// Threads: of the engine that polls.

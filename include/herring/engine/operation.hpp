@@ -1,4 +1,4 @@
-// herring: what an operation is: what the bytes of a chunk are, and what is done with them. Knows no messages.
+// herring: the concept of an operation: the bytes of a chunk, and the work on them. Knows no messages.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_ENGINE_OPERATION_HPP
 #define HERRING_ENGINE_OPERATION_HPP
@@ -24,21 +24,24 @@ struct node_part {
     std::byte const* data = nullptr;
 };
 
-/// The parts of a chunk that came from other nodes, in the order of contributors; this node's own stands between them.
+/// The parts of a chunk that came from other nodes, in the order of contributors; this node's own stands
+/// between them.
 struct parts_view {
     std::span<node_part const> before;
     std::span<node_part const> after;
 };
 
-/// What an operation sends and receives of a chunk (c) of an execution (e), whatever the type of elements: what the routes ask.
+/// The bytes that an operation sends and receives of a chunk (c) of an execution (e), whatever the type of
+/// elements. Routes ask:
 ///
-/// - `part_bytes(e, c, from, to)`: bytes that node `from` sends of the chunk to node `to`; 0: an empty message, for the
-///   credit. Both ends ask. `result_bytes(e, c, to)`: of what the server returns to a node.
-/// - `part(e, c, to, stage)`: what goes to node `to` of the part that was made; it stays as it is until it is sent.
+/// - `part_bytes(e, c, from, to)`: bytes that node `from` sends of the chunk to node `to`; 0: an empty
+///   message, for the credit. Both ends ask. `result_bytes(e, c, to)`: of what the server returns to a node.
+/// - `part(e, c, to, stage)`: the bytes of the part that go to node `to`; they stay as they are until they
+///   are sent.
 /// - `result(e, c)`: what was combined and travels back; not written again before the execution is finished.
 /// - `landing(e, c)`: where the result of a chunk arrives at this rank; `take_result(e, c)`: it has arrived.
 /// - `given(e)`: what of the bucket this rank puts into its mailbox.
-/// - `lends`: what becomes of a bucket that all local ranks copied from memory of the caller's.
+/// - `lends`: how local ranks combine a bucket that all of them copied from their callers' memory.
 template <class Traffic>
 concept operation_traffic = std::constructible_from<Traffic, detail::engine_state&> &&
     requires(Traffic const& of, execution const& e, chunk const& c, std::byte* stage, int node) {
@@ -59,13 +62,15 @@ concept operation_traffic = std::constructible_from<Traffic, detail::engine_stat
     { Traffic::lends } -> std::convertible_to<lending>;
 };
 
-/// What an engine does with chunks: an operation's traffic, and how bytes become others. All functions are noexcept, and nothing
-/// is allocated. Knows no messages.
+/// The work of an engine on chunks: an operation's traffic, and the functions that compute. All are noexcept,
+/// and nothing is allocated. Knows no messages.
 ///
-/// - `make_part(e, c, stage)`: makes this node's part, once for all that it is sent to; in `stage`, if it needs room.
-/// - `combine(e, c, parts)`: all parts are here, or there are no other nodes: the result goes where this node's ranks take it.
+/// - `make_part(e, c, stage)`: makes this node's part, once for all that it is sent to; in `stage`, if it
+///   needs room.
+/// - `combine(e, c, parts)`: all parts are here, or there are no other nodes: the result goes where this
+///   node's ranks take it.
 /// - `combine_mailboxes(e, boxes)`: makes this rank's result from all local ranks' mailboxes.
-/// - `combine_lent(e)`: makes it from where the other ranks' copies lie, in memory of the caller's.
+/// - `combine_lent(e)`: computes it from the other ranks' copies, into the caller's memory.
 template <class Operation>
 concept operation = operation_traffic<typename Operation::traffic> &&
     std::constructible_from<Operation, detail::engine_state&, typename Operation::traffic&> &&
@@ -83,8 +88,9 @@ concept operation = operation_traffic<typename Operation::traffic> &&
 
 namespace detail {
 
-/// What a route wants done before it goes on. The engine does it at once: the operation is the one thing that depends on the
-/// type of elements, so that the routes do not. Each function sets all that its kind of work reads: one object is used again.
+/// The work that a route wants done before it goes on. The engine does it at once: operations alone depend on
+/// the type of elements, so that routes do not. Each function sets all that its kind of work reads: one
+/// object is used again.
 struct wanted_work {
     enum class kind : std::uint8_t { none, make_part, combine, combine_mailboxes, combine_lent };
     kind what = kind::none;
@@ -121,7 +127,8 @@ struct wanted_work {
 
 template <std::size_t Place, class Held> struct held_at { Held itself; };
 
-/// One object of each type, asked by number: branches over the list, which is closed when the program is compiled.
+/// One object of each type, asked by number: branches over the list, which is closed when the program is
+/// compiled.
 template <class Places, class... Held> class numbered_list;
 template <std::size_t... Places, class... Held>
 class numbered_list<std::index_sequence<Places...>, Held...> : held_at<Places, Held>... {

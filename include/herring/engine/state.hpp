@@ -1,4 +1,4 @@
-// herring: what the operations and routes of an engine share: executions, peers, sizes, memories of the node, failures.
+// herring: the state that operations and routes of an engine share: executions, peers, memory, failures.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_ENGINE_STATE_HPP
 #define HERRING_ENGINE_STATE_HPP
@@ -9,7 +9,6 @@
 #include "herring/engine/counters.hpp"
 #include "herring/engine/execution.hpp"
 #include "herring/engine/failure_state.hpp"
-#include "herring/engine/hyper_values.hpp"
 #include "herring/engine/ledger.hpp"
 #include "herring/engine/neighbours.hpp"
 #include "herring/engine/operation.hpp"
@@ -25,6 +24,23 @@
 
 namespace HERRING_NAMESPACE::detail {
 
+/// The hyper values of an optimizer's groups: of each group its members and 1 if it is frozen; then the scale
+/// of the loss. For the texts of ranks that differ in them.
+///
+/// Lifetime: what both refer to, longer than this.
+struct hyper_values {
+    std::span<double const> all;            ///< empty: there is no optimizer
+    std::span<char const* const> members{}; ///< names of those of one group; nullptr: one has none
+
+    /// Writes the name of a place of `all`: "hyper::rate of group 1", "the loss scale".
+    HERRING_SEPARABLE void name(char (&to)[64], std::size_t place) const noexcept;
+    /// Writes the values as text, as many as fit: "0.001 0 1". Returns its length.
+    HERRING_SEPARABLE std::size_t list(char* to, std::size_t size) const noexcept;
+    /// Writes how the values of `rank` differ from the list of `other`: "hyper::rate is 0.001 on rank 1 and
+    /// 0.5 on rank 2". False: no listed one differs.
+    HERRING_SEPARABLE bool compare(char (&to)[160], char const* listed, int other, int rank) const noexcept;
+};
+
 /// A rank of another node that this rank exchanges messages with.
 struct peer {
     int rank;
@@ -38,7 +54,7 @@ struct engine_state {
     HERRING_SEPARABLE engine_state(failure_sink sink, int rank, topology const& map, plan const& from,
                                    std::span<int const> with, std::size_t executions);
 
-    // ---- memory ---------------------------------------------------------------------------------------------------
+    // ---- memory -------------------------------------------------------------------------------------------
 
     /// Room for the distances from this rank's part of an execution to those of the local ranks.
     std::ptrdiff_t* local_offsets(std::uint64_t number) noexcept {
@@ -61,8 +77,8 @@ struct engine_state {
     void copy(std::byte* to, std::byte const* from, std::size_t elements) const noexcept {
         if (elements > 0 && to != from) std::memcpy(to, from, elements * element_bytes);
     }
-    /// Copies what another rank of the node has written, and puts `next` in its place, which is no longer. `landing`: how lines at
-    /// `to` are written.
+    /// Copies what another rank of the node has written, and puts `next` in its place, which is no longer.
+    /// `landing`: how lines at `to` are written.
     void fetch(std::byte* to, std::byte* from, std::size_t count, copy_mode landing,
                std::span<std::byte const> next = {}) const noexcept {
         kernel::fetch_copy(to, from, count * element_bytes, landing == copy_mode::streamed, next);
@@ -78,10 +94,11 @@ struct engine_state {
     int ranks_in(execution const& e) const noexcept {
         return is_networked(e.path) ? contributing_ranks : who.local_size;
     }
-    /// Whether what a node sends are sums; else it is the contribution of its one rank, as stored.
+    /// True if a node sends sums; else it sends the contribution of its one rank, as stored.
     bool is_summed(int of_node) const noexcept { return in_accumulator || who.map.local_size(of_node) > 1; }
 
-    /// What the ranks of a node own of a chunk: the least range that has it all. `owned` of the execution is given.
+    /// Returns the least range of a chunk that has all that the ranks of a node own of it. The execution has
+    /// `part.owned`.
     range owned_by_node(execution const& e, chunk const& c, int node) const noexcept {
         range all{c.offset, 0};
         for (int const rank : who.map.members(node)) {
@@ -92,17 +109,19 @@ struct engine_state {
         }
         return all;
     }
-    /// What one rank owns of it.
+    /// Returns the range of a chunk that one rank owns.
     range owned_by(execution const& e, chunk const& c, int rank) const noexcept {
-        return intersection(e.owned[rank], c.range());
+        return intersection(e.part.owned[rank], c.range());
     }
 
-    /// Whether the chunk is of a range that some rank of a node owns: of a shard with an owner, all of it then.
+    /// True if some rank of a node owns a range of the chunk; in a shard with an owner the rank owns all of
+    /// it.
     bool is_owned_by(execution const& e, chunk const& c, int node) const noexcept {
         return owned_by_node(e, c, node).elements > 0;
     }
 
-    /// A range of this node's part of a chunk, as it travels: of the sum of the local ranks, or of the one contribution.
+    /// A range of this node's part of a chunk, as it travels: of the sum of the local ranks, or of the one
+    /// contribution.
     std::span<std::byte const> part(execution const& e, chunk const& c, range const& what,
                                     std::byte* stage) const noexcept {
         std::size_t const bytes = what.elements * part_element_bytes;
@@ -111,19 +130,21 @@ struct engine_state {
         return {given_by(e, who.local, what.offset), bytes};
     }
 
-    // ---- failures -------------------------------------------------------------------------------------------------
+    // ---- failures -----------------------------------------------------------------------------------------
 
-    /// Whether what came in belongs to this execution and has the size that is due; a misfit ends the engine.
+    /// True if a message belongs to this execution and has the size that is due; any other one ends the
+    /// engine.
     bool matches(int from, arrival const& got, execution const& e, std::size_t bytes_due) noexcept {
         if (got.fingerprint == e.fingerprint && got.bytes == bytes_due) return true;
         mismatch(from, e, "of another size");
         return false;
     }
 
-    /// Whether what came in belongs to a networked execution before `reached`: this rank has run that one by another route, so
-    /// it was another operation, or one of another size. Ends the engine then; else whoever sent it is ahead.
+    /// True if a message belongs to a networked execution before `reached`: this rank has run that one by
+    /// another route, so it was another operation, or one of another size. Ends the engine then. False: the
+    /// sender is ahead.
     bool is_stale(int from, arrival const& got, std::uint64_t reached) noexcept {
-        // Nobody is more than a ring ahead: half the numbers that a message carries tell ahead from behind.
+        // No rank is more than a ring ahead: half the numbers that a message carries tell ahead from behind.
         if (!got.here || ledger.mask() > arrival::numbers / 2) return false;
         if (((got.execution - ledger.networked_before(reached)) & arrival::numbers) <= arrival::numbers / 2)
             return false;
@@ -137,13 +158,13 @@ struct engine_state {
         mismatch(who.map.rank_of(who.node, with_local), e, "of another size");
     }
 
-    /// What ended the world, in this rank's words; one that differs from who reports it says where it is itself, or which hyper
-    /// value is another one.
+    /// Returns the failure that ended the world, in this rank's words; a rank that differs from the one that
+    /// reports it says where it is itself, or which hyper value differs.
     HERRING_SEPARABLE failure told(failure const& why) const noexcept;
 
-    // ---- waiting --------------------------------------------------------------------------------------------------
+    // ---- waiting ------------------------------------------------------------------------------------------
 
-    /// Adds to the time that somebody was waited for.
+    /// Adds to the time that a rank was waited for.
     void record_wait(int waited_for, std::uint64_t ns) noexcept {
         if (ns == 0) return;
         if (waited_for >= 0) {
@@ -152,8 +173,8 @@ struct engine_state {
         }
         waited_.add(ns);
     }
-    /// Ends the statistics of one wait: who was waited for longest. What is recorded meanwhile, by the thread that waits for what
-    /// travels still, counts for this wait, for the next or not at all.
+    /// Ends the statistics of one wait: finds the rank that was waited for longest. Times that the thread of
+    /// a background driver records meanwhile count for this wait, for the next or not at all.
     void finish_wait_stats() noexcept {
         if (any_waited_for_.get() != 0 || slowest_rank_.get() != 0) find_slowest();
     }

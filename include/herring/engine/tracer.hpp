@@ -1,4 +1,4 @@
-// herring: what an engine tells a trace policy that takes details: messages, folds, stalls, and who is waited for.
+// herring: events that an engine records by a detailed trace policy: messages, folds, stalls, waits.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_ENGINE_TRACER_HPP
 #define HERRING_ENGINE_TRACER_HPP
@@ -15,7 +15,7 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// Between an engine and its trace policy. Of a policy that takes no details: empty, and not called.
+/// Records an engine's events by its trace policy. Empty, and not called, where the policy takes no details.
 template <class Trace, bool details = traces_details<Trace>> class tracer {
   public:
     tracer(Trace&, std::size_t) noexcept {}
@@ -25,8 +25,9 @@ template <class Trace> class tracer<Trace, true> {
   public:
     tracer(Trace& trace, std::size_t peers) : trace_(trace), sent_(peers * kinds), stalled_(peers) {}
 
-    /// A message is about to be posted: `number` of its kind to that rank, for execution `e` of number `at`. Told before, for it may
-    /// be there before the post returns; once for each message, however often the transport says «not now».
+    /// A message is about to be posted: `number` of its kind to that rank, for execution `e` of number `at`.
+    /// Recorded before the post, for the message may arrive before that returns; once for each message,
+    /// however often the transport refuses it.
     void sends(std::size_t place, message what, std::uint64_t number, int to, execution const& e,
                std::uint64_t at, std::size_t bytes) noexcept {
         std::uint64_t& told = sent_[place * kinds + static_cast<std::size_t>(what)];
@@ -47,7 +48,8 @@ template <class Trace> class tracer<Trace, true> {
     void work(trace_event which, execution const& e, std::uint64_t at, std::size_t bytes) noexcept {
         trace_.record(which, {.index = e.label, .execution = at, .bytes = bytes});
     }
-    /// The next push to a peer, number `number`, has no credit. Told once for each push, however often it is tried.
+    /// The next push to a peer, number `number`, has no credit. Recorded once for each push, however often it
+    /// is tried.
     void stalled(std::size_t place, int to, std::uint64_t number, execution const& e,
                  std::uint64_t at) noexcept {
         if (stalled_[place] == number + 1) return;
@@ -56,7 +58,7 @@ template <class Trace> class tracer<Trace, true> {
             trace_event::credit_stall,
             {.index = e.label, .peer = to, .execution = at, .message = name_of(message::push, number)});
     }
-    /// What a look around found; told when it has changed.
+    /// Records the result of a look around, when it has changed.
     void waits_for(int rank, execution_ledger const& all) noexcept {
         std::uint64_t const oldest = all.released().load(std::memory_order_relaxed);
         if (rank < 0 || (rank == waited_for_ && oldest == waited_at_)) return;
@@ -69,8 +71,9 @@ template <class Trace> class tracer<Trace, true> {
     }
 
   private:
-    /// The execution that a message belongs to. It carries which of the networked ones, modulo 4,096: the one next to those that are
-    /// here. Where a node has executions of its own, how many come before one that is not here is not known.
+    /// The execution that a message belongs to. It carries the number among networked executions modulo
+    /// 4,096, and belongs to the nearest one that is here. The number of an execution that is not here is
+    /// unknown where a node has executions of its own.
     static std::uint64_t execution_of(arrival const& carried, execution_ledger const& all) noexcept {
         std::uint64_t const here = all.submitted(), networked = all.networked_before(here);
         std::uint64_t ahead = (carried.execution - networked) & arrival::numbers;
@@ -90,8 +93,8 @@ template <class Trace> class tracer<Trace, true> {
 
     Trace& trace_;
     static constexpr std::size_t kinds = static_cast<std::size_t>(message::dissemination) + 1;
-    fixed_array<std::uint64_t> sent_; // place of a peer, kind → the message that was told of last, plus 1
-    fixed_array<std::uint64_t> stalled_; // place of a peer → the push that was told of last, plus 1
+    fixed_array<std::uint64_t> sent_;    // place of a peer, kind → the message recorded last, plus 1
+    fixed_array<std::uint64_t> stalled_; // place of a peer → the push recorded last, plus 1
     int waited_for_ = -1;
     std::uint64_t waited_at_ = 0;
 };

@@ -1,4 +1,4 @@
-// herring: windows of a pair of ranks: numbers of messages, slots, and the credits that bound what is in flight. Pure.
+// herring: windows of a pair of ranks: numbers of messages, slots, credits; the order of pushes. Pure.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_ENGINE_WINDOW_HPP
 #define HERRING_ENGINE_WINDOW_HPP
@@ -7,6 +7,8 @@
 #include "herring/base/fixed_array.hpp"
 #include "herring/engine/execution.hpp"
 #include "herring/engine/messages.hpp"
+#include "herring/model/roles.hpp"
+#include "herring/plan/plan.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -16,8 +18,8 @@ namespace HERRING_NAMESPACE::detail {
 
 /// Two hops, at a contributor: pushes to one server that have not been answered by their results.
 ///
-/// Pushes are numbered 0, 1, 2, …; push n uses slot n mod size. Results may return in any order within the window. A push may
-/// be posted when push n − size has been answered: the answer is the credit.
+/// Pushes are numbered 0, 1, 2, …; push n uses slot n mod size. Results may return in any order within the
+/// window. A push may be posted when push n − size has been answered: the answer is the credit.
 class push_window {
   public:
     push_window() = default;
@@ -27,7 +29,7 @@ class push_window {
     std::uint64_t next() const noexcept { return next_; }
     std::size_t slot() const noexcept { return next_ % flights_.size(); }
 
-    /// The receive of the next push's result is posted, and its part is made; it is not sent yet.
+    /// True if the receive of the next push's result is posted, and its part is computed but not sent.
     bool is_prepared() const noexcept { return prepared_; }
     void prepare(chunk const& what, std::uint64_t execution) noexcept {
         flights_[slot()] = {what, execution, false};
@@ -64,8 +66,8 @@ class push_window {
 
 /// Two hops, at a server: pushes of one contributor, in the order of their numbers.
 ///
-/// Before push n is answered, the receive of push n + size is posted into the slot that it leaves: no push comes before
-/// its receive.
+/// Before push n is answered, the receive of push n + size is posted into the slot that it leaves: no push
+/// comes before its receive.
 class serve_window {
   public:
     serve_window() = default;
@@ -89,8 +91,8 @@ class serve_window {
     std::uint64_t posted_ = 0;
 };
 
-/// One hop, both ways of a pair: part n uses slot n mod size. A rank sends part n only when it has combined its part
-/// n − size/2, so that two half windows suffice (docs/design.md).
+/// One hop, both ways of a pair: part n uses slot n mod size. A rank sends part n only when it has combined
+/// its part n − size/2, so that two half windows suffice (docs/design.md).
 class exchange_window {
   public:
     static constexpr std::uint32_t size = plan::one_hop_window();
@@ -142,7 +144,8 @@ struct awaited_peer {
     std::uint64_t execution = 0;
 };
 
-/// When a route looks for messages that nobody will take: when its cursor has moved, or something has come since.
+/// Decides when a route looks for messages that no execution will take: when its cursor has moved, or a
+/// message has come since.
 struct stale_watch {
     bool news = false; ///< something has come
     std::uint64_t looked_at = 0;
@@ -154,6 +157,52 @@ struct stale_watch {
         news = false;
         return true;
     }
+};
+
+/// True if some servers have larger shares than others: only then pushes have to keep an order; equal shares
+/// keep it by turns.
+constexpr bool has_unequal_shares(roles const& of) noexcept {
+    for (int const share : of.shares)
+        if (share != of.shares.front()) return true;
+    return false;
+}
+
+/// The place of a server's chunks in the order of all pushes: chunk k of a server's c in a bucket of m
+/// elements, with b elements in the buckets before, stands at b + k·⌊m/c⌋. So the chunks behind a place are
+/// the same part of each server's share.
+///
+/// Servers differ in shares, not in windows: a rank that pushes wherever it has credit pushes as much to a
+/// small share as to a large one, has soon done with the small ones, and leaves the rest of the time to the
+/// large ones' networks alone.
+///
+/// Shape:  a place follows from the plan and the calls, so all contributors have the same, whatever their
+///         local ranks are.
+/// Cost:   O(shards) an execution, then O(1). A value of 32 bytes.
+class push_order {
+  public:
+    /// Returns the place of the chunk under a cursor. `before`: elements of all networked executions before
+    /// that of the cursor.
+    std::uint64_t place(chunk_cursor const& at, execution const& e, std::uint64_t before) noexcept {
+        if (at.at != execution_) {
+            execution_ = at.at;
+            shard_ = chunks_ = 0;
+            std::uint64_t all = 0;
+            for (std::uint32_t s = 0; s < e.shard_count; ++s)
+                if (e.shards[s].server == at.server) all += e.shards[s].chunks;
+            step_ = all > 0 ? e.elements / all : 0;
+        }
+        for (; shard_ < at.shard; ++shard_)
+            if (e.shards[shard_].server == at.server) chunks_ += e.shards[shard_].chunks;
+        return before + step_ * (chunks_ + at.number(e.shards[at.shard]));
+    }
+    /// Elements of the order from one chunk of the execution to the next one that this rank pushes.
+    std::uint64_t stride(chunk_stream const& of) const noexcept { return step_ * of.stride; }
+
+  private:
+    std::uint64_t execution_ = ~std::uint64_t{0};
+    std::uint64_t step_ = 0;   // elements of the bucket for each chunk of the server
+    std::uint32_t shard_ = 0;  // under the cursor, last time
+    std::uint32_t chunks_ = 0; // of the server, in the shards before
 };
 
 } // namespace HERRING_NAMESPACE::detail

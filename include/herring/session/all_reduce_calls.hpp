@@ -8,23 +8,74 @@
 #include "herring/base/error.hpp"
 #include "herring/machine/time.hpp"
 #include "herring/policy/policy.hpp"
+#include "herring/session/reducer_core.hpp"
 #include "herring/session/reducible.hpp"
 #include "herring/session/session.hpp"
-#include "herring/step/call_forms.hpp"
 #include "herring/step/calls.hpp"
 #include "herring/step/collective.hpp"
 
 #include <chrono>
 #include <cstddef>
 #include <span>
+#include <type_traits>
 
 namespace HERRING_NAMESPACE::detail {
+
+// The ways to call `all_reduce`: of memory of the host, of one value, and of memory of a device in a stream.
+template <class Element, class Stream> struct call_forms {
+    static void take(std::span<Element>);
+    static void take(std::span<Element>, std::chrono::milliseconds);
+    static void take(std::span<Element>, time_point);
+    static void take(std::span<Element const>, std::span<Element>);
+    static void take(std::span<Element const>, std::span<Element>, std::chrono::milliseconds);
+    static void take(std::span<Element const>, std::span<Element>, time_point);
+    static void take(Element&, std::chrono::milliseconds);
+    static void take(Element&, time_point);
+    static void take(device_span<Element>, Stream);
+    static void take(device_span<Element>, Stream, std::chrono::milliseconds);
+    static void take(device_span<Element>, Stream, time_point);
+};
+template <class Element, class... Arguments>
+concept one_value = sizeof...(Arguments) == 1 &&
+                    (std::is_same_v<Element, std::remove_cvref_t<Arguments>> && ...);
+template <class Element, class Stream, class... Arguments>
+concept call_form = one_value<Element, Arguments...> || requires(Arguments&&... arguments) {
+    call_forms<Element, Stream>::take(static_cast<Arguments&&>(arguments)...);
+};
+
+/// Returned after a sentence of the compiler: converts to any type that the caller expects.
+struct inert_result {
+    template <class Anything> operator Anything() const noexcept;
+    bool ok() const noexcept { return false; }
+    void value() const noexcept {}
+};
+
+/// Takes the calls of `all_reduce` that a reducer does not take, to say why in one sentence. A base of few
+/// parameters, for compilers spell them all out beside the sentence.
+template <class Element, class Stream, bool RuleIsNamed> struct refused_calls {
+    template <class... Arguments>
+    requires(!RuleIsNamed || !call_form<Element, Stream, Arguments...>) //
+        inert_result all_reduce(Arguments&&...) {
+        static_assert(
+            RuleIsNamed,
+            "[HRG-C02] all_reduce: name the rule, for example herring::update::sum (MPI_SUM); the default, "
+            "average, holds for tensors made ready only; a common slip is to replace MPI_Allreduce and leave "
+            "the rule out; add it to reducer<...>");
+        static_assert(
+            !RuleIsNamed || call_form<Element, Stream, Arguments...>,
+            "[HRG-C01] all_reduce: takes a span of the element type in place, or a const one and one for "
+            "the results, or one value, and then a deadline, if any: milliseconds, or a time of "
+            "steady_clock; common slips are a pointer with a count, a container of another type, and a "
+            "const one in place; write std::span(pointer, count)");
+        return {};
+    }
+};
 
 template <class Pack>
 using refused_calls_of = refused_calls<typename Pack::element, typename session<Pack>::store::stream,
                                        rule<typename Pack::update>::is_named>;
 
-/// A base of `basic_reducer<Pack>`, of which it is a friend.
+/// A base of `basic_reducer<Pack>`.
 template <class Pack> class all_reduce_calls : refused_calls_of<Pack> {
     using element = typename Pack::element;
     using stream = typename session<Pack>::store::stream;
@@ -32,19 +83,20 @@ template <class Pack> class all_reduce_calls : refused_calls_of<Pack> {
     static constexpr bool rule_is_named = rule<typename Pack::update>::is_named;
 
   public:
-    /// Reduces a buffer outside the layout, in place. Collective, and the same size on every rank. The pack has to name the
-    /// rule: `update::sum`, `average`, ... ([HRG-C02]).
+    /// Reduces a buffer outside the layout, in place. Collective, and the same size on every rank. The pack
+    /// has to name the rule: `update::sum`, `average`, ... ([HRG-C02]).
     ///
     /// Shape:    n elements in, n out; with n = 0, on all ranks, nothing is done.
-    /// Cost:     without a shared node, and a transport that needs no registration, no copy; else one copy in and one out
-    ///           through bounce buffers that stay in cache; on one node of two ranks one copy in.
+    /// Cost:     without a shared node, and a transport that needs no registration, no copy; else one copy in
+    ///           and one out through bounce buffers that stay in cache; on one node of two ranks one copy in.
     /// Blocks:   until done, at most `world::default_timeout()`.
-    /// Lifetime: until it has returned, with a result or an error; after an error the buffer's content is undefined.
+    /// Lifetime: until it has returned, with a result or an error; after an error the buffer's content is
+    ///           undefined.
     /// Errors:   as `wait`; `bad_state` in the middle of a step.
     void all_reduce(std::span<element> inout) requires(rule_is_named) {
-        all_reduce(inout, reducer().default_timeout()).value();
+        all_reduce(inout, core().session_.default_timeout()).value();
     }
-    /// The same with a deadline of the caller's, a time or from now on; a failure is returned. A passed deadline ends the
+    /// The same with a deadline, a time or from now on; a failure is returned. A passed deadline ends the
     /// world.
     status all_reduce(std::span<element> inout, std::chrono::milliseconds timeout) requires(rule_is_named) {
         return all_reduce(inout, deadline_in(timeout));
@@ -52,12 +104,13 @@ template <class Pack> class all_reduce_calls : refused_calls_of<Pack> {
     status all_reduce(std::span<element> inout, time_point deadline) requires(rule_is_named) {
         return all_reduce(std::span<element const>(inout), inout, deadline);
     }
-    /// The same from one buffer into another; `in` is only read. They may be one, and must not overlap otherwise.
+    /// The same from one buffer into another; `in` is only read. They may be one, and must not overlap
+    /// otherwise.
     ///
     /// Cost:   as in place.
     /// Errors: also `bad_argument`, of sizes that differ or buffers that overlap.
     void all_reduce(std::span<element const> in, std::span<element> out) requires(rule_is_named) {
-        all_reduce(in, out, reducer().default_timeout()).value();
+        all_reduce(in, out, core().session_.default_timeout()).value();
     }
     status all_reduce(std::span<element const> in, std::span<element> out,
                       std::chrono::milliseconds timeout) requires(rule_is_named) {
@@ -66,16 +119,16 @@ template <class Pack> class all_reduce_calls : refused_calls_of<Pack> {
     status all_reduce(std::span<element const> in, std::span<element> out,
                       time_point deadline) requires(rule_is_named) {
         (void)holds<only_on_host<on_device>>;
-        auto& of = reducer();
+        auto& of = core();
         call const here(of.calls_, "all_reduce");
         if (failure const* const why = of.session_.failed()) return status(*why);
         of.parts_->steps.check_between_steps("all_reduce");
         check_apart(of.calls_, "all_reduce", std::as_bytes(in), std::as_bytes(out), sizeof(element));
         if (out.empty()) return {};
-        return run(in.data(), out.data(), out.size(), deadline);
+        return of.run({}, {in.data(), out.data()}, out.size(), deadline);
     }
 
-    /// The same of one value, which is returned.
+    /// The same for one value, which is returned.
     ///
     /// Errors: as of a buffer.
     [[nodiscard("the result is returned, the argument left as it is")]] element
@@ -91,19 +144,21 @@ template <class Pack> class all_reduce_calls : refused_calls_of<Pack> {
         return all_reduce(std::span(&inout, 1), deadline);
     }
 
-    /// Of device memory: reduced in place; its values are there when what is in the stream now is done, and what is put into
-    /// the stream from now on finds the results. The host waits for the other ranks.
+    /// Device memory, reduced in place. Its values are there when the present work in the stream is done, and
+    /// work that is put into the stream from now on finds the results. The host waits for the other ranks.
     ///
     /// Shape:    as above.
-    /// Cost:     none on the device beyond a step's in place, whatever the layout: in pieces, a quarter of the buffer each, within
-    ///           bounds that `to_string(plan())` prints. With `nvlink`, memory that other ranks of the node do not reach
-    ///           (cudaMallocAsync, VMM, managed), or that is not aligned to 16 bytes, is copied to bounce slots and back.
+    /// Cost:     none on the device beyond a step's in place, whatever the layout: in pieces, a quarter of
+    ///           the buffer each, within bounds that `to_string(plan())` prints. With `nvlink`, memory that
+    ///           other ranks of the node do not reach (cudaMallocAsync, VMM, managed), or that is not aligned
+    ///           to 16 bytes, is copied to bounce slots and back.
     /// Blocks:   at most `world::default_timeout()`.
-    /// Lifetime: the buffer, until what is put into the stream then is done; after an error, until the reducer is destroyed, and
-    ///           where a line on stderr says then that memory is left, until the process ends. With `nvlink` other processes of
-    ///           the node open its allocation and keep it open: see `forget`.
+    /// Lifetime: the buffer, until what is put into the stream then is done; after an error, until the
+    ///           reducer is destroyed, and where a line on stderr says then that memory is left, until the
+    ///           process ends. With `nvlink` other processes of the node open its allocation and keep it
+    ///           open: see `forget`.
     void all_reduce(device_span<element> inout, stream in) requires(rule_is_named&& on_device) {
-        all_reduce(inout, in, reducer().default_timeout()).value();
+        all_reduce(inout, in, core().session_.default_timeout()).value();
     }
     status all_reduce(device_span<element> inout, stream in,
                       std::chrono::milliseconds timeout) requires(rule_is_named&& on_device) {
@@ -111,23 +166,26 @@ template <class Pack> class all_reduce_calls : refused_calls_of<Pack> {
     }
     status all_reduce(device_span<element> inout, stream in,
                       time_point deadline) requires(rule_is_named&& on_device) {
-        auto& of = reducer();
+        auto& of = core();
         call const here(of.calls_, "all_reduce");
         if (failure const* const why = of.session_.failed()) return status(*why);
         of.parts_->steps.check_between_steps("all_reduce");
         if (inout.empty()) return {};
         of.parts_->steps.order_after(inout.data(), in, "all_reduce");
-        return run(inout.data(), inout.data(), inout.size(), deadline);
+        return of.run({}, {inout.data(), inout.data()}, inout.size(), deadline);
     }
 
-    /// Collective: when it returns, no other process has the allocation that this memory lies in open for this reducer, and
-    /// freeing it gives its memory back. Without it that comes when they make room for others, or the reducers end.
+    /// Collective: when it returns, no other process has the allocation that this memory lies in open for
+    /// this reducer, and freeing it gives its memory back. Without it that comes when they make room for
+    /// others, or the reducers end.
     ///
-    /// Shape:  each rank gives its own; any part of the allocation does. Of memory that never was in a call nothing happens.
+    /// Shape:  each rank gives its own; any part of the allocation does. Memory that never was in a call is
+    ///         left as it is.
     /// Blocks: until the device is done with the calls before, at most half of `world::default_timeout()`.
-    /// Errors: `timeout` on every rank where a device is not, and it can be repeated; `bad_argument` for memory of the host.
+    /// Errors: `timeout` on every rank where a device is not, and it can be repeated; `bad_argument` for
+    ///         memory of the host.
     void forget(device_span<element> memory) requires(on_device) {
-        auto& of = reducer();
+        auto& of = core();
         call const here(of.calls_, "forget");
         if (failure const* const why = of.session_.failed()) throw error(*why);
         of.parts_->steps.check_between_steps("forget");
@@ -138,14 +196,8 @@ template <class Pack> class all_reduce_calls : refused_calls_of<Pack> {
     using refused_calls_of<Pack>::all_reduce;
 
   private:
-    basic_reducer<Pack>& reducer() noexcept { return static_cast<basic_reducer<Pack>&>(*this); }
-
-    // At least one element.
-    status run(element const* in, element* out, std::size_t count, time_point deadline) {
-        auto& of = reducer();
-        status ended = of.parts_->collectives.run(of.session_, {}, in, out, count, deadline);
-        of.session_.rethrow_of_handlers();
-        return ended;
+    reducer_core<Pack>& core() noexcept {
+        return reducer_access::core(static_cast<basic_reducer<Pack>&>(*this));
     }
 };
 

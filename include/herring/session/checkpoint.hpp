@@ -1,4 +1,4 @@
-// herring: saves and loads a checkpoint, together with all ranks: who writes what, and that all agree on how it went.
+// herring: saves and loads a checkpoint together with all ranks: sections of each rank, one outcome.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_SESSION_CHECKPOINT_HPP
 #define HERRING_SESSION_CHECKPOINT_HPP
@@ -24,7 +24,7 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// What a reducer whose sync policy skips steps has to have in common with a checkpoint.
+/// The facts that a reducer whose sync policy skips steps must have in common with a checkpoint.
 struct replica_kind {
     std::string_view policy;
     std::size_t state_bytes, groups;
@@ -32,7 +32,7 @@ struct replica_kind {
     std::size_t weight_bytes;    ///< of all weights of a rank, as a section has them
 };
 
-/// What a reducer has to have in common with a checkpoint.
+/// The facts that a reducer must have in common with a checkpoint.
 ///
 /// Lifetime: refers to the layout.
 struct checkpoint_kind {
@@ -45,16 +45,17 @@ struct checkpoint_kind {
     replica_kind const* replicas = nullptr; ///< null: all ranks have one model, always
 };
 
-/// What all ranks have alike.
+/// The values that are the same on all ranks.
 struct training_values {
     std::uint64_t steps = 0;
     std::vector<std::vector<double>> groups; ///< hyper values
 };
 
-/// With servers of their own, collective: the folder that the lowest worker names; `mine`: this rank's, if it is a worker.
+/// With servers of their own, collective: the folder that the lowest worker names; `mine`: this rank's, if it
+/// is a worker.
 HERRING_SEPARABLE std::string folder_of_workers(world& ranks, std::string const& mine);
 
-/// What this rank adds to a checkpoint: a section, its pieces one behind the other.
+/// The section that this rank adds to a checkpoint: its pieces one behind the other.
 ///
 /// Lifetime: refers to the weights.
 struct replica_to_save {
@@ -68,25 +69,27 @@ struct replicas_alike {
     bool mine = false; ///< this rank has the common weights
 };
 
-/// Collective, before `save_checkpoint`. `weights_key`: a digest of this rank's weights, where rank 0 has the common ones; else 0 if
-/// they are the common ones. `state_key`: a digest of the policy's state.
+/// Collective, before `save_checkpoint`. `weights_key`: a digest of this rank's weights, where rank 0 has the
+/// common ones; else 0 if they are the common ones. `state_key`: a digest of the policy's state.
 HERRING_SEPARABLE replicas_alike compare_replicas(world& ranks, checkpoint_kind const& kind,
                                                   std::uint64_t weights_key, bool rank_0_has_common,
                                                   std::uint64_t state_key);
 
-/// Collective: `owned` of all ranks are, together, every element of the layout once. The keeper, which is the lowest rank that owns
-/// anything, prepares the folder and publishes; every owner writes a file. `user`: those of the lowest worker are saved.
+/// Collective: `owned` of all ranks are, together, every element of the layout once. The keeper, which is the
+/// lowest rank that owns anything, prepares the folder and publishes; every owner writes a file. `user`:
+/// those of the lowest worker are saved.
 ///
-/// Blocks: until the slowest rank has written its files, at most `default_timeout()` and a second for 16 MiB of the checkpoint, of all
-///         ranks together.
-/// Errors: where a rank fails, all throw its failure, and the checkpoint that was there is in force; but where the disk refuses the
-///         very last call, either may be.
+/// Blocks: until the slowest rank has written its files, at most `default_timeout()` and a second for 16 MiB
+///         of the checkpoint, of all ranks together.
+/// Errors: where a rank fails, all throw its failure, and the checkpoint that was there is in force; but
+///         where the disk refuses the very last call, either may be.
 HERRING_SEPARABLE void save_checkpoint(world& ranks, std::string const& path, checkpoint_kind const& kind,
                                        training_values const& values,
                                        std::span<checkpoints::tensor_memory const> owned,
                                        std::span<std::byte const> user, replica_to_save const& replica = {});
 
-/// The same in three steps, of which the first and the last are collective; between them every owner writes its file.
+/// The same in three steps, of which the first and the last are collective; between them every owner writes
+/// its file.
 ///
 /// Lifetime: stays where it is: writers refer to its folder.
 struct begun_save {
@@ -102,17 +105,18 @@ struct begun_save {
         return checkpoints::file_name(values.steps, generation, what);
     }
 };
-/// Prepares the folder. `user`: has to stay until `end_save`; `section_bytes`: of this rank's section, 0: it has none; `so_far`: how
-/// this rank's preparation went.
+/// Prepares the folder. `user`: has to stay until `end_save`; `section_bytes`: of this rank's section, 0: it
+/// has none; `so_far`: how this rank's preparation went.
 HERRING_SEPARABLE void begin_save(begun_save& begun, world& ranks, char const* operation,
                                   std::string const& path, checkpoint_kind const& kind,
                                   training_values const& values,
                                   std::span<checkpoints::tensor_memory const> owned,
                                   std::span<std::byte const> user, std::uint64_t section_bytes = 0,
                                   failure const& so_far = {});
-/// Publishes. `how`: whether this rank has written its files; `part`: of what it owns, `own`: its section; null: it has none. Where
-/// it throws, each rank has removed what it wrote, and the keeper what it sees of others that may have died; but in a world that
-/// ended no rank knows whether the keeper got to publish, and none but the keeper removes anything.
+/// Publishes. `how`: whether this rank has written its files; `part`: of what it owns, `own`: its section;
+/// null: it has none. Where it throws, each rank has removed what it wrote, and the keeper what it sees of
+/// others that may have died; but in a world that ended no rank knows whether the keeper got to publish, and
+/// none but the keeper removes anything.
 HERRING_SEPARABLE void end_save(begun_save& begun, world& ranks, char const* operation,
                                 checkpoint_kind const& kind, failure const& how,
                                 checkpoints::file_entry const* part,
@@ -126,13 +130,14 @@ struct loaded_checkpoint {
     std::vector<std::byte> section{}; ///< where its weights lie
 };
 
-/// Collective: reads what this rank needs of weights and of the state, on every rank. Returns once all ranks have what they need,
-/// and every byte of the checkpoint was compared with its checksum.
+/// Collective: reads what this rank needs of weights and of the state, on every rank. Returns once all ranks
+/// have what they need, and every byte of the checkpoint was compared with its checksum.
 ///
-/// Shape:  `weights`, `state`: sorted; what this rank is to read of the weights, which all ranks together read, and what it keeps.
-///         `so_far`: how this rank's preparation went.
+/// Shape:  `weights`, `state`: sorted; what this rank is to read of the weights, which all ranks together
+///         read, and what it keeps. `so_far`: how this rank's preparation went.
 /// Blocks: as `save_checkpoint`.
-/// Errors: where a rank fails, all throw its failure. The memory of `weights` and `state` is unspecified then.
+/// Errors: where a rank fails, all throw its failure. The memory of `weights` and `state` is unspecified
+///         then.
 HERRING_SEPARABLE loaded_checkpoint load_checkpoint(world& ranks, std::string const& path,
                                                     checkpoint_kind const& kind, failure const& so_far,
                                                     std::span<checkpoints::tensor_memory const> weights,

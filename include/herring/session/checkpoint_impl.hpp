@@ -35,13 +35,13 @@ namespace HERRING_NAMESPACE::detail {
 
 namespace checkpoints {
 
-/// More than any disk has: sums of what is told, or read, do not overflow, nor do times.
+/// More than any disk has: sums of sizes that ranks send, or files name, do not overflow, nor do times.
 inline constexpr std::uint64_t most_bytes = std::uint64_t{1} << 50;
 HERRING_SETUP inline std::uint64_t sum_of_bytes(std::uint64_t a, std::uint64_t b) noexcept {
     return std::min(std::min(a, most_bytes) + std::min(b, most_bytes), most_bytes);
 }
 
-/// Of one copy of the weights and the state.
+/// Bytes of one copy of the weights and the state.
 HERRING_SETUP inline std::uint64_t bytes_of(checkpoint_kind const& kind) noexcept {
     return std::uint64_t{kind.tensors.elements()} * kind.shape.element_bytes();
 }
@@ -88,7 +88,7 @@ class collective_call {
         return lowest < ranks_.size() ? lowest : 0;
     }
 
-    /// Each rank does its part, and has the bytes that the others make of theirs, once all have succeeded.
+    /// Each rank does its part, and gets the bytes that the other ranks return, once all have succeeded.
     template <class Part> given_by_all agreed(Part&& part) {
         byte_buffer mine;
         failure how = failure_of(ranks_.rank(), operation_, [&] { mine = part(); });
@@ -98,7 +98,7 @@ class collective_call {
     }
     /// After `agreed` has thrown: whether all ranks have heard of it, and the world goes on.
     bool heard() const noexcept { return heard_; }
-    /// What `from` says, on all ranks; false where it cannot be heard.
+    /// Gives all ranks the value of rank `from`; false where it cannot be reached.
     bool said(int from, bool so) noexcept {
         bool yes = false;
         (void)failure_of(ranks_.rank(), operation_, [&] {
@@ -235,7 +235,8 @@ HERRING_SETUP inline void read_replica_section(folder const& where, section cons
                     most_steps});
 }
 
-/// Throws values that no training has left: hyper values that `set` would refuse, steps beyond what a double counts.
+/// Throws values that no training has left: hyper values that `set` would refuse, steps beyond what a double
+/// counts.
 HERRING_SETUP inline void check_values(folder const& where, manifest const& found,
                                        checkpoint_kind const& kind) {
     for (std::size_t g = 0; g < found.groups.size() && kind.fault != nullptr; ++g)

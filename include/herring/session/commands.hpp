@@ -1,4 +1,4 @@
-// herring: what a session with dedicated servers has beside others: the command that its workers give, and its way to servers.
+// herring: commands of a session with dedicated servers: workers give them; they travel as executions.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_SESSION_COMMANDS_HPP
 #define HERRING_SESSION_COMMANDS_HPP
@@ -8,18 +8,17 @@
 #include "herring/control/world_state.hpp"
 #include "herring/engine/command.hpp"
 #include "herring/engine/execution.hpp"
-#include "herring/engine/messages.hpp"
 #include "herring/engine/operations/broadcast.hpp"
 #include "herring/engine/operations/command.hpp"
 #include "herring/engine/operations/norms.hpp"
-#include "herring/engine/routes/two_hop.hpp"
+#include "herring/engine/state.hpp"
 #include "herring/machine/time.hpp"
 #include "herring/model/roles.hpp"
 #include "herring/plan/plan.hpp"
 #include "herring/session/norm_tables.hpp"
 #include "herring/session/session.hpp"
+#include "herring/step/bounce_buffers.hpp"
 #include "herring/step/collective.hpp"
-#include "herring/step/piece.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -29,8 +28,9 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// Where a rank's command lies, and the executions that carry commands: each has one chunk for each server that is a node of its
-/// own. The first local rank of each node sends it; the ranks of a node compare their calls by executions, as ever.
+/// The memory of a rank's command, and the executions that carry commands: each has one chunk for each server
+/// that is a node of its own. The first local rank of each node sends it; the ranks of a node compare their
+/// calls by executions, as ever.
 ///
 /// Lifetime: of the session; the memory is the region's, which the transport may send from.
 class command_post {
@@ -48,15 +48,15 @@ class command_post {
                                    .first_chunk = static_cast<std::uint32_t>(shards_.size()),
                                    .server = server_id::at(s)});
     }
-    /// Whether there are servers to command.
+    /// True if there are servers to command.
     bool any() const noexcept { return !shards_.empty(); }
     std::span<std::byte> memory() const noexcept { return memory_; }
 
-    /// What follows commands from now on, until it is set again.
+    /// Sets the values that follow commands from now on, until they are set again.
     void set_values(std::span<std::byte const> values) noexcept {
         std::memcpy(memory_.data() + command::bytes, values.data(), values.size());
     }
-    /// The next command. Nothing of the session's is under way.
+    /// Writes the next command. Nothing of the session is under way.
     void write(command what) noexcept {
         what.number = count_++;
         what.write(memory_.first<command::bytes>());
@@ -73,29 +73,21 @@ class command_post {
                 .name = call_};
     }
 
-    /// Sends the command that was written to all servers, and no more after it: no other rank has to be in any call, and nobody
-    /// answers. Nothing polls the engine meanwhile.
+    /// Sends the command that was written to all servers, as the last one: no other rank has to be in any
+    /// call, and no server answers. Nothing polls the engine meanwhile.
     ///
     /// Blocks: until it is out, or `deadline`.
     template <class Core> HERRING_SETUP void send_last(Core& core, time_point deadline) noexcept {
-        std::uint64_t const before = core.ledger.networked_before(core.ledger.submitted());
-        two_hop_windows const& windows = core;
-        std::size_t left = 0; // messages that are not out
-        auto const take = [&](completion const& done) noexcept { left -= done.what == completion::sent; };
-        for (std::size_t i = 0; i < core.peers.size(); ++i) {
-            if (!core.who.map.is_server(core.peers[i].rank)) continue;
-            std::uint64_t const tag =
-                tag_of(message::push, windows.pairs[i].pushes.next(), fingerprint, before);
-            while (!core.peers[i].lost && clock::now() < deadline) {
-                if (core.transport.post_send(peer_id::at(i), tag, memory_, 0)) {
-                    ++left;
-                    break;
-                }
-                if (core.transport.poll(take) == 0) core.transport.wait(clock::now() + shortest_sleep);
-            }
-        }
-        while (left > 0 && clock::now() < deadline)
-            if (core.transport.poll(take) == 0) core.transport.wait(clock::now() + shortest_sleep);
+        auto const goes_on = [&](peer const& to) { return !to.lost && clock::now() < deadline; };
+        auto const wait_a_little = [&] {
+            if (core.poll_transport() == 0) core.sleep_on_transport(clock::now() + shortest_sleep);
+        };
+        for (std::size_t i = 0; i < core.peers.size(); ++i)
+            if (core.who.map.is_server(core.peers[i].rank))
+                while (goes_on(core.peers[i]) && !core.send_unanswered(core, i, fingerprint, memory_))
+                    wait_a_little();
+        for (peer const& to : core.peers)
+            while (to.sends > 0 && goes_on(to)) wait_a_little();
     }
 
   private:
@@ -122,10 +114,10 @@ template <class Session> class command_desk<Session, true> : command_post {
         if (session.serves()) taken(session).keep(memory(), number + std::size_t{1});
     }
     using command_post::set_values;
-    /// Whether there are servers to command.
+    /// True if there are servers to command.
     bool is_commanding() const noexcept { return any(); }
 
-    // ---- of a worker, when nothing of the session's is under way --------------------------------------------------------
+    // ---- of a worker, when nothing of the session's is under way ------------------------------------------
 
     /// Returns how many executions are submitted with the command.
     std::uint64_t begin_step(Session& session) noexcept {
@@ -138,7 +130,7 @@ template <class Session> class command_desk<Session, true> : command_post {
                      .operation = program.operation,
                      .gives = static_cast<std::uint8_t>(program.gives),
                      .takes = static_cast<std::uint8_t>(program.takes),
-                     .twofold = program.is_twofold(),
+                     .twofold = program.twofold,
                      .root = program.root,
                      .elements = elements};
         what.set_name(program.name);
@@ -147,11 +139,12 @@ template <class Session> class command_desk<Session, true> : command_post {
     void begin_start(Session& session, int root) noexcept {
         begin(session, {.what = command::kind::start, .root = root});
     }
-    /// All ranks go on to meet in the world's collectives, so the command has come: nothing of the session's is under way afterwards.
+    /// All ranks go on to meet in the world's collectives, so the command has come: nothing of the session is
+    /// under way afterwards.
     void begin_save(Session& session) noexcept { begin_alone(session, {.what = command::kind::save}); }
     void begin_load(Session& session) noexcept { begin_alone(session, {.what = command::kind::load}); }
-    /// The weights of `root`, which lie at `memory` as the plan places tensors, to those of all workers and to the servers that
-    /// update them.
+    /// The weights of `root`, which lie at `memory` as the plan places tensors, to those of all workers and
+    /// to the servers that update them.
     status spread_weights(Session& session, int root, std::byte* memory, time_point deadline) noexcept {
         return broadcast(
             session, root,
@@ -170,11 +163,12 @@ template <class Session> class command_desk<Session, true> : command_post {
         send_last(session.running().core(), clock::now() + longest_arrival);
     }
 
-    // ---- of both, in a step of two phases -------------------------------------------------------------------------------
+    // ---- of both, in a step of two phases -----------------------------------------------------------------
 
     norm_tables& norms() noexcept { return norms_; }
     norm_tables const& norms() const noexcept { return norms_; }
-    /// The ranks' rows of `count` numbers are written; afterwards their sums are known. A worker's may be on their way to servers still.
+    /// The ranks' rows of `count` numbers are written; afterwards their sums are known. A worker's may be on
+    /// their way to servers still.
     ///
     /// Cost: an empty message to each server and a row back; then the sums to each, ahead of what follows.
     status exchange_norms(Session& session, std::size_t count, time_point deadline) noexcept {
@@ -186,9 +180,9 @@ template <class Session> class command_desk<Session, true> : command_post {
         return session.serves() ? session.finish(told, deadline) : ended;
     }
 
-    // ---- of a server ----------------------------------------------------------------------------------------------------
+    // ---- of a server --------------------------------------------------------------------------------------
 
-    /// Returns when all workers have said which call is next, or the session has failed.
+    /// Returns when the command of all workers has come, or the session has failed.
     status await(Session& session, time_point deadline) noexcept {
         operations::command& from = taken(session);
         from.forget();
@@ -197,7 +191,7 @@ template <class Session> class command_desk<Session, true> : command_post {
         if (failure const* const why = session.failed()) return status(*why);
         return {};
     }
-    /// Whether workers of this type give it, in a world of these ranks: more than `command::read` can know.
+    /// True if workers of this type give it, in a world of these ranks: more than `command::read` can know.
     static constexpr bool is_given(command const& asked, topology const& map) noexcept {
         using share = collective_program::share;
         auto const is_at_root = [](std::uint8_t part) {
@@ -244,8 +238,8 @@ template <class Session> class command_desk<Session, true> : command_post {
             session.until(submitted_, deadline_in(session.default_timeout()));
     }
 
-    /// Broadcasts what lies at `place_of(b)` of each bucket b, by the plan's own shards: a server gets what it combines in a
-    /// step, and no more.
+    /// Broadcasts what lies at `place_of(b)` of each bucket b, by the plan's own shards: a server gets what
+    /// it combines in a step, and no more.
     template <class PlaceOf>
     static status broadcast(Session& session, int root, PlaceOf const& place_of,
                             time_point deadline) noexcept {

@@ -9,21 +9,46 @@
 #include "herring/model/layout.hpp"
 #include "herring/model/roles.hpp"
 #include "herring/model/topology.hpp"
+#include "herring/plan/plan.hpp"
+#include "herring/transport/transport.hpp"
 
+#include <algorithm>
+#include <chrono>
 #include <cstddef>
+#include <span>
 #include <string_view>
 
 namespace HERRING_NAMESPACE::detail {
 
-/// Announces the current exception, which ended a reducer's construction or another collective call, to all ranks, then rethrows
-/// it.
+/// Posts to one peer, at most: two windows of two hops (pushes and results), one window of one hop, one of
+/// dissemination where a bucket may take it, and some that are complete but not yet polled.
+///
+/// Lifetime: as `peers`.
+constexpr transport_needs transport_needs_of(plan const& from, std::span<int const> peers,
+                                             std::chrono::milliseconds timeout = usual_timeout) noexcept {
+    std::size_t const disseminated = from.dissemination_message_bytes();
+    std::size_t const slotted = from.slot_elements() * from.part_element_bytes,
+                      unslotted = from.unslotted_elements() * from.element_bytes;
+    std::size_t const posts = 2 * from.window() + plan::one_hop_window() +
+                              (disseminated > 0 ? plan::dissemination_window() : 0) + 4;
+    return {.peers = peers,
+            .receives_per_peer = posts,
+            .sends_per_peer = posts,
+            .largest_message = std::max(std::max(slotted, unslotted), disseminated),
+            .timeout = timeout};
+}
+
+/// Announces the current exception, which ended a reducer's construction or another collective call, to all
+/// ranks, then rethrows it.
 [[noreturn]] HERRING_SEPARABLE void announce_and_rethrow(world& ranks,
                                                          char const* operation = "construction");
 
-/// Compares what this rank is about to be, `as`, with its role in the world, and the nodes' roles by the placement with theirs.
+/// Compares `as`, the role that this rank is constructed for, with its role in the world, and the nodes'
+/// roles by the placement with those of their ranks.
 ///
-/// Errors: `bad_state`, of this rank alone: a server that constructs a reducer, a worker that serves; `bad_argument`, the same on
-///         every rank: a placement that has no use for the world's servers, or that lacks them.
+/// Errors: `bad_state`, of this rank alone: a server that constructs a reducer, a worker that serves;
+///         `bad_argument`, the same on every rank: a placement that has no use for the world's servers, or
+///         that lacks them.
 HERRING_SEPARABLE void check_roles(world& ranks, role as, std::string_view placement, bool dedicated,
                                    roles const& assigned, topology const& map);
 

@@ -15,7 +15,8 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// What a rank tells the others: its machine, how many of its threads wait for messages, and on which cores these may run.
+/// A rank's message to the others: its machine, how many of its threads wait for messages, and on which cores
+/// these may run.
 struct cores_of_rank {
     std::uint64_t machine = 0;
     std::int64_t threads = 1;
@@ -31,7 +32,7 @@ struct cores_of_rank {
     static constexpr std::int64_t most_threads = 1 << 20;
     /// False: no rank says that.
     HERRING_SEPARABLE bool read(std::span<std::byte const> from) noexcept;
-    /// Of the calling thread.
+    /// The cores of the calling thread.
     HERRING_SEPARABLE static cores_of_rank here(int threads);
 };
 
@@ -43,14 +44,14 @@ struct core_sharing {
     std::uint32_t all = 0; ///< cores of all ranks, if `any`; 0: of several machines; the same on every rank
 };
 
-/// Whether a thread of `mine` may have to share a core with another one that waits for messages: its cores are fewer than the
-/// threads that may run nowhere else. The same is asked of its cores with those of all ranks that may run on one of them, and so
-/// on, until no rank is left that may.
+/// True if a thread of `mine` may have to share a core with another one that waits for messages: its cores
+/// are fewer than the threads that may run nowhere else. The same is asked of its cores with those of all
+/// ranks that may run on one of them, and so on, until no rank is left that may.
 ///
 /// Cost: of set-up; as many steps as ranks, once or twice where a launcher bound ranks alike, or none.
 HERRING_SEPARABLE bool oversubscribed(cores_of_rank const& mine,
                                       std::span<cores_of_rank const> ranks) noexcept;
-/// The same of any rank.
+/// The same for any rank.
 HERRING_SEPARABLE bool any_oversubscribed(std::span<cores_of_rank const> ranks) noexcept;
 
 /// Cores that the ranks may run on, if all are of one machine; else 0.

@@ -1,4 +1,4 @@
-// herring: what a rank keeps to exchange norms where servers are nodes of their own, and the executions that exchange them.
+// herring: norms where servers are nodes of their own: a rank's tables, and their executions.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_SESSION_NORM_TABLES_HPP
 #define HERRING_SESSION_NORM_TABLES_HPP
@@ -18,16 +18,19 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// A table with a row of numbers for each rank that combines chunks, in the order of ranks, and the sums of its columns. A step
-/// exchanges one number of each rank, then as many as were said. Servers of their own are connected with workers alone, so workers
-/// get all rows, by one execution, and add them up; by a second one servers get the sums.
+/// A table with a row of numbers for each rank that combines chunks, in the order of ranks, and the sums of
+/// its columns. A step exchanges one number of each rank, then as many as `open` was given. Servers of their
+/// own are connected with workers alone, so workers get all rows, by one execution, and add them up; by a
+/// second one servers get the sums.
 ///
-/// Bits:     the same on all ranks: rows are added in the order of ranks. Without rows of ranks that combine nothing, which would be 0.
-/// Memory:   (ranks that combine + 1) · numbers · 8 bytes, in the region; O(those ranks · chunks of a row) for the executions.
+/// Bits:     the same on all ranks: rows are added in the order of ranks. Without rows of ranks that combine
+///           nothing, which would be 0.
+/// Memory:   (ranks that combine + 1) · numbers · 8 bytes, in the region; O(those ranks · chunks of a row)
+///           for the executions.
 /// Lifetime: of the session; the memory is the region's.
 class norm_tables {
   public:
-    /// Bytes of the table and the sums; 0: no server is a node of its own, and nobody needs them.
+    /// Bytes of the table and the sums; 0: no server is a node of its own, and no rank needs them.
     HERRING_SETUP static std::size_t bytes(roles const& nodes, topology const& map, std::size_t numbers) {
         return has_servers(nodes) ? (rows_of(nodes, map) + 1) * numbers * sizeof(double) : 0;
     }
@@ -44,10 +47,10 @@ class norm_tables {
         if (numbers > 1) rounds_[1] = round_of(of, map, numbers);
     }
 
-    /// Whether there are servers that are nodes of their own.
+    /// True if there are servers that are nodes of their own.
     bool any() const noexcept { return table_ != nullptr; }
 
-    // Of `count` numbers of each rank: 1, or as many as were said.
+    // The sums of `count` numbers of each rank: 1, or as many as `open` was given.
 
     /// Where this rank writes its row, before `rows`; empty: it combines nothing.
     std::span<double> own(std::size_t count) noexcept {
@@ -139,7 +142,7 @@ class norm_tables {
     std::size_t rows_ = 0;
     std::size_t own_ = 0;      // this rank's row; rows_: none
     std::size_t elements_ = 1; // of the reducer, in a number
-    round rounds_[2];          // of one number of each rank, and of as many as were said
+    round rounds_[2];          // of one number of each rank, and of as many as `open` was given
 };
 
 } // namespace HERRING_NAMESPACE::detail

@@ -31,14 +31,15 @@ concept operations_are_here = !gives_deviations<Update> || requires {
     sizeof(operations::moments<Element, Update>);
 };
 
-/// The same of the operation by which workers command servers of their own; `Placement`: so that it is asked when a reducer is named.
+/// The same for the operation by which workers command servers of their own; `Placement` delays the check
+/// until a reducer is named.
 template <class Placement>
 concept commands_are_here = !Placement::facts.dedicated_servers || requires {
     sizeof(std::conditional_t<std::is_void_v<Placement>, int, operations::command>);
 };
 
-/// An optimizer takes gradients that are sums or means, of floats, and weights in memory of the host; and the engine has an
-/// operation then that other reducers do not.
+/// An optimizer takes gradients that are sums or means, of floats, and weights in memory of the host; and the
+/// engine has an operation then that other reducers do not.
 template <class Pack, class Optimizer> struct optimizable {
     using element = typename Pack::element;
     using combines = typename Pack::update;
@@ -72,7 +73,8 @@ concept outer_fits =
         prepares<Outer, Element>&& clauses::optimizer::steps<Outer, Element, Element> &&
     !in_two_phases<Outer>;
 
-/// With a sync policy that skips steps ranks have weights of their own, which are averaged, in memory of the host.
+/// With a sync policy that skips steps ranks have weights of their own, which are averaged, in memory of the
+/// host.
 template <class Pack, class Sync> struct averageable {
     using combines = typename Pack::update;
     static constexpr bool included = requires { sizeof(lazy_reducer_header<Sync>); };

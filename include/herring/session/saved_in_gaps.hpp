@@ -17,10 +17,10 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// One after the other.
+/// Checkpoints that are written in gaps, one after the other.
 ///
-/// Errors: of `begin` and `finish`, on all ranks; then none is under way, and the one that was there is in force. What a rank
-///         cannot copy, or its file, is an error of `finish`.
+/// Errors: of `begin` and `finish`, on all ranks; then none is under way, and the one that was there is in
+///         force. Memory that a rank cannot copy, or a file that it cannot write, is an error of `finish`.
 class saved_in_gaps {
   public:
     explicit saved_in_gaps(int rank) noexcept : part_(rank) {}
@@ -34,7 +34,7 @@ class saved_in_gaps {
     HERRING_SEPARABLE void finish(world& ranks, checkpoint_kind const& kind);
 
     bool under_way() const noexcept { return begun_.has_value(); }
-    /// As `begin` was told.
+    /// The folder of the last `begin`.
     std::string const& folder() const noexcept { return folder_; }
     checkpoints::snapshot_part& part() noexcept { return part_; }
     checkpoints::snapshot_part const& part() const noexcept { return part_; }

@@ -15,15 +15,15 @@ namespace HERRING_NAMESPACE {
 
 /// How a server runs.
 struct serve_options {
-    /// The core that the calling thread is bound to, before anything else: several servers on a machine take one each. Not given:
-    /// it runs where it may.
+    /// The core that the calling thread is bound to, before anything else: several servers on a machine take
+    /// one each. Not given: it runs where it may.
     std::optional<int> pin{};
     bool report =
         false; ///< at the start one line on stderr: what this server, and its core, combines in a step
 };
 
-/// What server `of` has of a plan's step, in words: bytes that it combines, receives and returns, and its part of all. `map`: of the
-/// plan.
+/// Describes the load of server `of` in a plan's step: bytes that it combines, receives and returns, and its
+/// part of all. `map`: of the plan.
 HERRING_SEPARABLE std::string load_of(plan const& all, topology const& map, server_id of);
 
 namespace detail {

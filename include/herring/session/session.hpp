@@ -27,7 +27,6 @@
 #include "herring/session/construction.hpp"
 #include "herring/session/cores.hpp"
 #include "herring/session/reducible.hpp"
-#include "herring/session/transport_needs.hpp"
 #include "herring/step/host_tensors.hpp"
 #include "herring/step/session_base.hpp"
 #include "herring/sync/sync.hpp"
@@ -56,14 +55,14 @@ class vote;  // defined where its reducer is: herring/lazy_reducer.hpp
 
 namespace HERRING_NAMESPACE::detail {
 
-/// Node and transport of a session: what depends on these policies, and on no type of elements.
+/// Node and transport of a session: the part that depends on these policies, and on no type of elements.
 template <class Transport, class IntraNode> class session_links : public session_base {
   public:
     Transport& transport() noexcept { return *transport_; }
     IntraNode& node() noexcept { return *node_; }
     core_sharing const& cores() const noexcept { return cores_; }
 
-    /// Throws what a handler of the program's threw while it ran inside of a wait.
+    /// Rethrows an exception that a handler of the program threw inside of a wait.
     void rethrow_of_handlers() {
         if constexpr (Transport::facts.runs_handlers)
             if (transport_->has_exception()) [[unlikely]]
@@ -143,12 +142,13 @@ requires(in_two_phases<Optimizer>) //
                              operations::return_weights<Element, Optimizer>>;
 };
 
-/// What a session with dedicated servers has beside: the calls that its workers tell them of. Of others nothing; that of these is in
-/// session/commands.hpp, which comes with herring/serve.hpp.
+/// The commands of a session with dedicated servers: its workers' calls. Defined in session/commands.hpp,
+/// which comes with herring/serve.hpp; other sessions have none.
 template <class Session, bool Commands> class command_desk {};
 template <class Session> class command_desk<Session, true>;
 
-/// The same with commands, where the placement has dedicated servers, and with norms, where they have to be exchanged with these.
+/// The same with commands, where the placement has dedicated servers, and with norms, where they have to be
+/// exchanged with these.
 template <class Engine, bool Commands, bool Norms> struct with_commands { using type = Engine; };
 template <class Transport, class IntraNode, class Trace, class... Operations>
 struct with_commands<engine<Transport, IntraNode, Trace, Operations...>, true, false> {
@@ -165,10 +165,12 @@ struct with_votes<engine<Transport, IntraNode, Trace, Operations...>, true> {
     using type = engine<Transport, IntraNode, Trace, Operations..., operations::vote>;
 };
 
-/// The plan, the memory, the connections and the engine of one reducer. It knows no steps: it runs executions.
+/// The plan, the memory, the connections and the engine of one reducer. It knows no steps: it runs
+/// executions.
 ///
-/// Constructed in phases, each collective: `connect` plans, maps the memory and connects; `open` lets messages come. What
-/// is made in between by its owner is there on every rank when the first message is sent.
+/// Constructed in phases, each collective: `connect` plans, maps the memory and connects; `open` lets
+/// messages come. Objects that its owner constructs in between are there on every rank when the first message
+/// is sent.
 ///
 /// Threads:  one at a time; with a background progress policy a thread of its own polls the engine.
 template <class Pack>
@@ -187,7 +189,8 @@ class session : public session_links<typename Pack::transport, typename Pack::in
         if (this->ranks_.forked_off()) abandon();
     }
 
-    /// Errors: `mismatch` names a rank and what differs; `bad_argument`, `no_resources`, `unreachable`, `unsupported`.
+    /// Errors: `mismatch` names a rank and what differs; `bad_argument`, `no_resources`, `unreachable`,
+    ///         `unsupported`.
     template <class... TransportArguments> HERRING_SETUP void connect(TransportArguments&&... arguments) {
         connect_as(role::worker, std::forward<TransportArguments>(arguments)...);
     }
@@ -250,24 +253,26 @@ class session : public session_links<typename Pack::transport, typename Pack::in
     using reduce_scatter = operations::reduce_scatter<element, combines>;
     using moments = operations::moments<element, combines>;
 
-    // ---- with an optimizer ----------------------------------------------------------------------------------------------
+    // ---- with an optimizer --------------------------------------------------------------------------------
 
     using optimizer = typename optimizer_of<Pack, typename Pack::sync>::type;
     static constexpr bool updates = optimizes<optimizer>;
     static constexpr bool two_phases = in_two_phases<optimizer>;
     using optimizer_memory_type = optimizer_memory<element, optimizer>;
-    /// What this rank keeps of the weights that it updates.
+    /// The weights and the state that this rank updates.
     optimizer_memory_type& updated() noexcept requires(updates) { return *updated_; }
     /// Where the weights of a bucket lie.
     std::byte* weights_of_bucket(std::size_t b) noexcept requires(updates) {
         return updated_->weights().bucket(b);
     }
 
-    /// What the buckets of the next steps have in common, on all ranks: their fingerprints carry it.
+    /// Sets the digest that the buckets of the next steps have in common on all ranks: their fingerprints
+    /// carry it.
     void set_values_digest(std::uint64_t digest) noexcept requires(updates) { values_digest_ = digest; }
     /// Where they lie, for the text of a rank that has others.
     void name_values(hyper_values const& of) noexcept requires(updates) { running_->core().values = of; }
-    /// Of a bucket that is ready: all of the step or, in two phases, the first. `digest`: of what the step is, beside the bucket.
+    /// Turns the execution of a bucket that is ready into its update or, in two phases, the first phase.
+    /// `digest`: of the step, beside the bucket.
     void make_update(execution& e, std::uint64_t digest) const noexcept requires(updates) {
         e.operation = number_of<std::conditional_t<two_phases, hold_gradients, returning>>();
         e.fingerprint = fingerprint_of(e.elements, e.label ^ digest ^ values_digest_);
@@ -292,12 +297,12 @@ class session : public session_links<typename Pack::transport, typename Pack::in
         return end;
     }
 
-    // ---- with dedicated servers -----------------------------------------------------------------------------------------
+    // ---- with dedicated servers ---------------------------------------------------------------------------
 
     static constexpr bool commands = Pack::placement::facts.dedicated_servers;
     command_desk<session, commands>& desk() noexcept requires(commands) { return desk_; }
 
-    // ---- executions -----------------------------------------------------------------------------------------------------
+    // ---- executions ---------------------------------------------------------------------------------------
 
     /// Returns how many executions are submitted with this one.
     std::uint64_t submit(execution const& e) noexcept {
@@ -335,7 +340,7 @@ class session : public session_links<typename Pack::transport, typename Pack::in
 
     /// The engine, between executions.
     auto& running() noexcept { return *running_; }
-    /// Nobody polls the engine any more.
+    /// Ends the driver: the engine is not polled from now on.
     void stop_driver() noexcept { driver_.reset(); }
 
   private:
@@ -355,7 +360,7 @@ class session : public session_links<typename Pack::transport, typename Pack::in
         Pack::placement::facts.dedicated_servers, two_phases>;
     using engine_type = typename engine_commands::type;
     using hold_gradients = operations::hold_gradients<element, combines, optimizer>;
-    // What brings weights back.
+    // The operation that returns weights.
     using returning = std::conditional_t<two_phases, operations::return_weights<element, optimizer>,
                                          operations::optimise<element, combines, optimizer>>;
     static constexpr bool background = Pack::progress::facts.background;
@@ -369,7 +374,7 @@ class session : public session_links<typename Pack::transport, typename Pack::in
                                           .background = background,
                                           .keeps_weights = updates,
                                           .votes = ranks_vote<typename Pack::sync>()};
-    // Of a command, with the hyper values of all groups.
+    // Bytes of a command, with the hyper values of all groups.
     std::size_t command_bytes() const {
         std::size_t values = 0;
         if constexpr (commands && updates) {
@@ -384,7 +389,7 @@ class session : public session_links<typename Pack::transport, typename Pack::in
         return 0;
     }
     static constexpr std::size_t most_values_bytes = 2048; // a command fits the smallest slot
-    // Of the norms that go by way of the workers. The plan is there.
+    // Bytes of the norms that go by way of the workers. The plan is there.
     std::size_t norms_bytes() const {
         if constexpr (commands && two_phases)
             return std::remove_cvref_t<decltype(desk_.norms())>::bytes(this->plan_.roles, this->topology_,
@@ -392,13 +397,15 @@ class session : public session_links<typename Pack::transport, typename Pack::in
         return 0;
     }
 
-    // This rank's copy of the weights, of which what goes by mailbox is in use; and the node's. As the plan places tensors.
+    // This rank's copy of the weights, of which what goes by mailbox is in use; and the node's. As the plan
+    // places tensors.
     std::byte* own_weights() noexcept requires(updates) {
         return this->node().memory() + this->memory_.weights_offset;
     }
     std::byte* weights_of_node() noexcept requires(updates) { return this->node().peer(0, own_weights()); }
 
-    // All ranks of a node have memory of one size, and one copy of the weights is in use, but for what goes by mailbox.
+    // All ranks of a node have memory of one size, and one copy of the weights is in use, but for what goes
+    // by mailbox.
     void release_unused_weights() noexcept requires(updates) {
         std::size_t begin = 0; // element behind the last bucket that is in use
         auto const release = [&](std::size_t end) {
@@ -439,7 +446,8 @@ class session : public session_links<typename Pack::transport, typename Pack::in
                 {counts.data(), counts.size()}, this->topology_, sizeof(element),
                 sizeof(accumulator<element>), this->tuning(traits));
         result.rank_order = Pack::intra_node::facts.rank_order || result.largest_node == 1;
-        // The weights of a tensor lie in one copy: no part of a split bucket goes by mailbox, which has copies of its own.
+        // The weights of a tensor lie in one copy: no part of a split bucket goes by mailbox, which has
+        // copies of its own.
         if constexpr (updates)
             for (std::size_t b = 0; b < result.buckets.size(); ++b)
                 if (result.buckets[b].path == route::mailbox &&

@@ -1,4 +1,4 @@
-// herring: what a reducer with an optimizer has beside a session: values of each group, the number of the step, and its end.
+// herring: the training of a reducer with an optimizer: values of groups, the number of the step, its end.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_SESSION_TRAINING_HPP
 #define HERRING_SESSION_TRAINING_HPP
@@ -13,8 +13,8 @@
 #include "herring/model/step_outcome.hpp"
 #include "herring/optimizer/optimizer.hpp"
 #include "herring/plan/plan.hpp"
+#include "herring/step/bounce_buffers.hpp"
 #include "herring/step/collective.hpp"
-#include "herring/step/piece.hpp"
 
 #include <algorithm>
 #include <array>
@@ -29,8 +29,8 @@ namespace HERRING_NAMESPACE::detail {
 
 template <class Element, class Optimizer> class optimizer_memory;
 
-/// The values in force, for each group of tensors, and the number of steps; the weights when they are set; and what is left
-/// of a step when all gradients are summed. `Memory`: the session's `optimizer_memory`.
+/// The values in force, for each group of tensors, and the number of steps; the weights when they are set;
+/// and what is left of a step when all gradients are summed. `Memory`: the session's `optimizer_memory`.
 template <class Optimizer, class Memory> class training {
     using number = typename Memory::number;
 
@@ -53,7 +53,7 @@ template <class Optimizer, class Memory> class training {
         prepare(session);
     }
 
-    // ---- between steps ------------------------------------------------------------------------------------------------
+    // ---- between steps ------------------------------------------------------------------------------------
 
     std::size_t size() const noexcept { return groups_.size(); }
     group const& at(std::size_t i) const noexcept { return groups_[i]; }
@@ -72,18 +72,19 @@ template <class Optimizer, class Memory> class training {
         loss_scale_ = scale;
         prepare(session);
     }
-    /// The weights are what lies in `from`, as the plan places tensors; the state is 0, and no step was taken.
+    /// The weights are what lies in `from`, as the plan places tensors; the state is 0, and no step was
+    /// taken.
     template <class Session> void start(Session& session, std::byte const* from) noexcept {
         place_weights(session, from);
         restart(session, from);
     }
-    /// The same of weights that are where they belong.
+    /// The same for weights that are where they belong.
     template <class Session> void restart(Session& session, std::byte const* weights) noexcept {
         session.updated().start(weights);
         go_on(session, 0);
     }
-    /// The weights are what lies in `from`, or where they belong, after `steps` steps, which left `kept`, of which this takes a copy,
-    /// and these values. The scale of the loss stays.
+    /// The weights are what lies in `from`, or where they belong, after `steps` steps, which left `kept`, of
+    /// which this takes a copy, and these values. The scale of the loss stays.
     template <class Session>
     void resume(Session& session, std::byte const* from, private_memory const& kept,
                 std::vector<std::vector<double>> const& values_by_group, std::uint64_t steps) noexcept {
@@ -93,7 +94,7 @@ template <class Optimizer, class Memory> class training {
         go_on(session, steps);
     }
 
-    // ---- values as doubles, for checkpoints and servers -----------------------------------------------------------------
+    // ---- values as doubles, for checkpoints and servers ---------------------------------------------------
 
     static constexpr std::size_t doubles_of_group = sizeof(hyper) / sizeof(double) + 1;
     std::uint64_t steps() const noexcept { return steps_; }
@@ -112,7 +113,7 @@ template <class Optimizer, class Memory> class training {
         prepare(session);
     }
 
-    // ---- the end of a step --------------------------------------------------------------------------------------------
+    // ---- the end of a step --------------------------------------------------------------------------------
 
     /// All gradients are summed and, in one phase, all weights updated.
     template <class Session, class Collectives>
@@ -122,7 +123,7 @@ template <class Optimizer, class Memory> class training {
             outcome_ = herring::step::exchanged;
             if (Optimizer::facts.on_nonfinite == nonfinite::skip_step && !(norm_ - norm_ == 0)) {
                 outcome_ = herring::step::skipped;
-                if constexpr (has_commands<Session>) // servers have been told, too
+                if constexpr (has_commands<Session>) // servers have them, too
                     return session.finish(session.requested(), deadline);
                 return {};
             }
@@ -194,7 +195,7 @@ template <class Optimizer, class Memory> class training {
         if constexpr (has_commands<Session>) session.desk().set_values(std::as_bytes(std::span(values_)));
     }
 
-    // Whether norms go by tables of the session's, as some servers are nodes of their own.
+    // True if norms go by the session's tables, as some servers are nodes of their own.
     template <class Session> static bool has_tables(Session& session) noexcept {
         if constexpr (has_commands<Session>) return session.desk().norms().any();
         return false;
@@ -217,7 +218,7 @@ template <class Optimizer, class Memory> class training {
                              .name = "wait",
                              .gives = share::owned,
                              .takes = share::all},
-                            mine(session, count).data(), exchanged_.data(),
+                            {mine(session, count).data(), exchanged_.data()},
                             ranks * count * (sizeof(double) / session.plan().element_bytes), deadline);
         if (!ended.ok()) return ended;
         for (std::size_t r = 1; r < ranks; ++r)
@@ -270,7 +271,7 @@ template <class Optimizer, class Memory> class training {
     std::vector<double> values_;    // of all groups, and the loss scale
 };
 
-/// Of a reducer of these elements with this optimizer.
+/// The training of a reducer of these elements with this optimizer.
 template <class Element, class Optimizer> struct training_of {
     using type = training<Optimizer, optimizer_memory<Element, Optimizer>>;
 };

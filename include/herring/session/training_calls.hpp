@@ -13,9 +13,11 @@
 #include "herring/machine/time.hpp"
 #include "herring/model/step_outcome.hpp"
 #include "herring/optimizer/optimizer.hpp"
+#include "herring/plan/collective_division.hpp"
 #include "herring/plan/plan.hpp"
 #include "herring/policy/policy.hpp"
 #include "herring/session/construction.hpp"
+#include "herring/session/reducer_core.hpp"
 #include "herring/session/session.hpp"
 #include "herring/session/training.hpp"
 #include "herring/step/calls.hpp"
@@ -58,8 +60,8 @@ template <class Optimizer> void check_hyper(calls& of, typename Optimizer::hyper
                     {"hyper::", found.member, " is ", number, "; it must ", found.must});
 }
 
-/// A base of `basic_reducer<Pack>`, of which it is a friend: what a program calls where the pack names an optimizer. `wait()`
-/// leaves the updated weights then, and tensors have no result.
+/// A base of `basic_reducer<Pack>` whose pack names an optimizer: the calls of training. `wait()` leaves the
+/// updated weights then, and tensors have no result.
 template <class Pack> class training_calls<Pack, true> {
     using element = typename Pack::element;
     using optimizer = typename Pack::optimizer;
@@ -70,16 +72,16 @@ template <class Pack> class training_calls<Pack, true> {
     /// The optimizer's hyper values: an aggregate of doubles.
     using hyper_type = typename training_type::hyper;
 
-    /// Sets the weights of all ranks to what `fill(i, std::span<element>)` writes for each tensor i, on `root` only; the
-    /// optimizer's state is 0 again, and its steps count from 1. Collective, between steps.
+    /// Sets the weights of all ranks to what `fill(i, std::span<element>)` writes for each tensor i, on
+    /// `root` only; the optimizer's state is 0 again, and its steps count from 1. Collective, between steps.
     ///
     /// Shape:    layout[i].elements elements. Tensors are unspecified afterwards.
     /// Cost:     a broadcast of the model, and a barrier.
     /// Blocks:   at most `world::default_timeout()` each.
-    /// Errors:   `bad_argument` where there is no rank `root`; `mismatch` where ranks name different ones; what `fill` throws
-    ///           ends the world.
+    /// Errors:   `bad_argument` where there is no rank `root`; `mismatch` where ranks name different ones;
+    ///           what `fill` throws ends the world.
     template <class Fill> void start(int root, Fill&& fill) {
-        auto& of = reducer();
+        auto& of = core();
         call const here(of.calls_, "start");
         check_at_rest("start");
         world& ranks = of.session_.ranks();
@@ -87,9 +89,9 @@ template <class Pack> class training_calls<Pack, true> {
         std::byte* const memory = of.session_.node().memory();
         if (ranks.rank() == root) {
             try {
-                for (std::size_t i = 0; i < of.size(); ++i)
+                for (std::size_t i = 0; i < of.session_.plan().tensors.size(); ++i)
                     fill(i, std::span<element>(reinterpret_cast<element*>(of.parts_->steps.tensor(i)),
-                                               of.plan().tensors[i].elements));
+                                               of.session_.plan().tensors[i].elements));
             } catch (...) {
                 announce_and_rethrow(ranks, "start");
             }
@@ -102,14 +104,15 @@ template <class Pack> class training_calls<Pack, true> {
 
     /// The weights of tensor i: one copy for all ranks of a node that share memory.
     ///
-    /// Lifetime: the reducer's. Not to be read between `ready(i)` and the end of `wait()`: an update may be under way.
+    /// Lifetime: the reducer's. Not to be read between `ready(i)` and the end of `wait()`: an update may be
+    ///           under way.
     /// Errors:   `bad_argument` when i is out of range, `bad_state` before `start` or `load`.
     std::span<element const> weights(std::size_t i) {
-        auto& of = reducer();
+        auto& of = core();
         (void)of.parts_->steps.tensor(i); // checks i
         check_started("weights");
-        placed_tensor const& at = of.plan().tensors[i];
-        bucket const& in = of.plan().buckets[at.bucket];
+        placed_tensor const& at = of.session_.plan().tensors[i];
+        bucket const& in = of.session_.plan().buckets[at.bucket];
         return {reinterpret_cast<element const*>(of.session_.weights_of_bucket(at.bucket)) +
                     (at.offset - in.offset),
                 at.elements};
@@ -125,22 +128,24 @@ template <class Pack> class training_calls<Pack, true> {
         check_group("hyper", group);
         return training_.at(group).values;
     }
-    /// Replaces all of them, of every group or of one, for the steps from now on: between steps, and alike on all ranks.
+    /// Replaces all of them, of every group or of one, for the steps from now on: between steps, and alike on
+    /// all ranks.
     ///
-    /// Errors: `bad_state` in the middle of a step, `bad_argument` when there is no such group, or naming a value that cannot be meant
-    ///         (a rate below 0). Where ranks have different ones, the next step ends in `mismatch`; so of all that follows.
+    /// Errors: `bad_state` in the middle of a step, `bad_argument` when there is no such group, or naming a
+    ///         value that cannot be meant (a rate below 0). Where ranks have different ones, the next step
+    ///         ends in `mismatch`; so of all that follows.
     void set(hyper_type const& values) {
-        check_hyper<optimizer>(reducer().calls_, values);
+        check_hyper<optimizer>(core().calls_, values);
         change("set", 0, groups(), [&](auto& one) { one.values = values; });
     }
     void set(std::size_t group, hyper_type const& values) {
         check_group("set", group);
-        check_hyper<optimizer>(reducer().calls_, values);
+        check_hyper<optimizer>(core().calls_, values);
         change("set", group, group + 1, [&](auto& one) { one.values = values; });
     }
 
-    /// The tensors of a group stay as they are, and so does what is kept of them, from the next step on; or not any more. They are
-    /// made ready as ever, and travel; their gradients may be anything, and are part of no norm.
+    /// Freezes a group, or unfreezes it: from the next step on its tensors and their state stay as they are.
+    /// They are made ready as ever, and travel; their gradients may be anything, and are part of no norm.
     void freeze(std::size_t group, bool frozen = true) {
         check_group("freeze", group);
         change("freeze", group, group + 1, [&](auto& one) { one.frozen = frozen; });
@@ -150,13 +155,15 @@ template <class Pack> class training_calls<Pack, true> {
         return training_.at(group).frozen;
     }
 
-    /// Of gradients of 16 bits: what the program has multiplied its loss with. They are divided by it before all else.
+    /// The factor by which the program has multiplied its loss, for gradients of 16 bits. They are divided by
+    /// it before all else.
     double loss_scale() const noexcept requires(scales_loss) { return training_.loss_scale(); }
     /// Sets it, as `set` does hyper values.
     ///
-    /// Errors: also `bad_argument`, of a scale that is not positive, or that is no normal float, or its inverse.
+    /// Errors: also `bad_argument`, of a scale that is not positive, or that is no normal float, or its
+    ///         inverse.
     void set_loss_scale(double scale) requires(scales_loss) {
-        auto& of = reducer();
+        auto& of = core();
         call const here(of.calls_, "set_loss_scale");
         of.parts_->steps.check_between_steps("set_loss_scale");
         constexpr double least = std::numeric_limits<float>::min();
@@ -167,69 +174,75 @@ template <class Pack> class training_calls<Pack, true> {
         training_.set_loss_scale(of.session_, scale);
     }
 
-    /// Of an optimizer in two phases: the norm of the gradients of all tensors but frozen ones, in the last step, also in one that
-    /// was skipped; before it was clipped.
+    /// With an optimizer in two phases: the norm of the gradients of all tensors but frozen ones, in the last
+    /// step, also in one that was skipped; before it was clipped.
     ///
-    /// Bits: alike on all ranks. Squares are added in double: of a chunk, of the chunks that a rank combines in a bucket, of
-    ///       buckets, of ranks; so they depend on the number of ranks that combine: with servers of their own on that of servers.
+    /// Bits: alike on all ranks. Squares are added in double: of a chunk, of the chunks that a rank combines
+    ///       in a bucket, of buckets, of ranks; so they depend on the number of ranks that combine: with
+    ///       servers of their own on that of servers.
     double gradient_norm() const noexcept requires(training_type::two_phases) {
         return training_.gradient_norm();
     }
-    /// Of an optimizer with `tensor_norms`: those of tensor i, in the last step that was not skipped.
+    /// With an optimizer that has `tensor_norms`: the norms of tensor i, in the last step that was not
+    /// skipped.
     ///
     /// Errors: `bad_argument` when i is out of range.
     tensor_norms norms(std::size_t i) requires(optimizer::facts.tensor_norms) {
-        (void)reducer().parts_->steps.tensor(i); // checks i
-        return reducer().session_.updated().norms()[i];
+        (void)core().parts_->steps.tensor(i); // checks i
+        return core().session_.updated().norms()[i];
     }
 
     // `herring/checkpoint.hpp` has the next three ([HRG-C06]).
 
-    /// What this rank owns of the weights and of the optimizer's state: together the ranks own every element once. Between steps.
+    /// The ranges of the weights and of the optimizer's state that this rank owns: together the ranks own
+    /// every element once. Between steps.
     ///
-    /// Errors: `bad_state` in the middle of a step, before `start` or `load`, and where servers of their own keep the state.
+    /// Errors: `bad_state` in the middle of a step, before `start` or `load`, and where servers of their own
+    ///         keep the state.
     template <class Self = basic_reducer<Pack>> std::vector<state_range<accumulator<element>>> state() {
         return with_checkpoints<Self>().state(static_cast<Self&>(*this));
     }
-    /// Saves weights, state, hyper values, the number of steps and bytes of the program's, those of the lowest worker, in an existing folder
-    /// that all ranks see (docs/checkpoints.md). Collective, between steps. Whenever processes or machines stop, the checkpoint
-    /// that was there is whole, or the new one is.
+    /// Saves weights, state, hyper values, the number of steps and bytes of the program, those of the lowest
+    /// worker, in an existing folder that all ranks see (docs/checkpoints.md). Collective, between steps.
+    /// Whenever processes or machines stop, the checkpoint that was there is whole, or the new one is.
     ///
     /// Cost:   each rank writes what it owns, to the disk.
     /// Blocks: at most `world::default_timeout()`, and a second for 16 MiB of the checkpoint.
-    /// Errors: of a folder or a disk, on all ranks, which may go on with the reducer: `bad_argument`, `no_resources`. `bad_state` as
-    ///         of `state`, and while a `gap_checkpoint` writes into that folder.
+    /// Errors: of a folder or a disk, on all ranks, which may go on with the reducer: `bad_argument`,
+    ///         `no_resources`. `bad_state` as of `state`, and while a `gap_checkpoint` writes into that
+    ///         folder.
     template <class Self = basic_reducer<Pack>>
     void save(std::string const& folder, std::span<std::byte const> bytes = {}) {
         with_checkpoints<Self>().save(static_cast<Self&>(*this), folder, bytes);
     }
-    /// Goes on from a checkpoint, of any number of ranks, nodes and policies: with its weights, state, hyper values and steps, in place
-    /// of `start`. Collective, between steps. Returns the program's bytes.
+    /// Goes on from a checkpoint, of any number of ranks, nodes and policies: with its weights, state, hyper
+    /// values and steps, in place of `start`. Collective, between steps. Returns the program's bytes.
     ///
-    /// Shape:  the layout, the type of elements and the optimizer are those of `save`. Tensors are unspecified afterwards.
-    /// Cost:   each rank reads the state that it keeps and a share of the weights, which are gathered; with servers of their own one
-    ///         worker reads all weights, which are broadcast.
+    /// Shape:  the layout, the type of elements and the optimizer are those of `save`. Tensors are
+    ///         unspecified afterwards.
+    /// Cost:   each rank reads the state that it keeps and a share of the weights, which are gathered; with
+    ///         servers of their own one worker reads all weights, which are broadcast.
     /// Memory: the state twice, while both are there.
     /// Blocks: as `save`, and as `start`.
-    /// Errors: on all ranks, which go on with the weights and the state that they had, if any: `corrupted` names the file and the
-    ///         place; `mismatch` says what the checkpoint has otherwise; `bad_argument` a hyper value that `set` would refuse;
-    ///         `no_resources`, `bad_state` in a step.
+    /// Errors: on all ranks, which go on with the weights and the state that they had, if any: `corrupted`
+    ///         names the file and the place; `mismatch` says what the checkpoint has otherwise;
+    ///         `bad_argument` a hyper value that `set` would refuse; `no_resources`, `bad_state` in a step.
     template <class Self = basic_reducer<Pack>> std::vector<std::byte> load(std::string const& folder) {
         return with_checkpoints<Self>().load(static_cast<Self&>(*this), folder);
     }
 
   protected:
     /// The session is connected.
-    void begin_training() { training_.begin(reducer().session_); }
+    void begin_training() { training_.begin(core().session_); }
     void check_started(char const* operation) {
         if (!training_.started()) [[unlikely]]
-            reducer().calls_.throw_misuse(
+            core().calls_.throw_misuse(
                 errc::bad_state, operation,
                 {"there are no weights yet; call start(root, fill) or load(folder) on all ranks first"});
     }
     /// All gradients are summed: what is left of the step.
     status end_training_step(time_point deadline) {
-        auto& of = reducer();
+        auto& of = core();
         return training_.end_step(of.session_, of.parts_->collectives, deadline);
     }
     herring::step training_outcome() const noexcept { return training_.outcome(); }
@@ -238,60 +251,59 @@ template <class Pack> class training_calls<Pack, true> {
     template <class Reducer> friend struct checkpointing;
 
     void check_at_rest(char const* operation) {
-        auto& of = reducer();
+        auto& of = core();
         if (failure const* const why = of.session_.failed()) throw error(*why);
         of.parts_->steps.check_between_steps(operation);
     }
     /// All ranks have the tensors of `root`.
     void spread_tensors(char const* operation, int root) {
-        auto& of = reducer();
+        auto& of = core();
         status const ended =
-            spread(operation, root, of.session_.node().memory(), deadline_in(of.default_timeout()));
+            spread(operation, root, of.session_.node().memory(), deadline_in(of.session_.default_timeout()));
         of.session_.rethrow_of_handlers();
         ended.value();
     }
-    /// All ranks have all tensors, of which each has what it owns of the plan's elements. There are no servers of their own.
+    /// All ranks have all tensors, of which each has what it owns of the plan's elements. There are no
+    /// servers of their own.
     void gather_tensors(char const* operation) {
-        auto& of = reducer();
+        auto& of = core();
         std::byte* const memory = of.session_.node().memory();
-        std::size_t const elements = of.plan().elements;
-        status const ended = of.parts_->collectives.run(
-            of.session_,
-            {.operation = session<Pack>::template number_of<operations::all_gather>(),
-             .name = operation,
-             .gives = collective_program::share::owned},
-            memory + of.owned(elements).offset * of.plan().element_bytes, memory, elements,
-            deadline_in(of.default_timeout()));
-        of.session_.rethrow_of_handlers();
+        std::size_t const elements = of.session_.plan().elements;
+        range const own = owned_range(elements, of.session_.ranks().worker(), of.session_.ranks().workers());
+        status const ended = of.run({.operation = session<Pack>::template number_of<operations::all_gather>(),
+                                     .name = operation,
+                                     .gives = collective_program::share::owned},
+                                    {memory + own.offset * of.session_.plan().element_bytes, memory},
+                                    elements, deadline_in(of.session_.default_timeout()));
         ended.value();
     }
     status spread(char const* operation, int root, std::byte* memory, time_point deadline) {
         using share = collective_program::share;
-        auto& of = reducer();
+        auto& of = core();
         if constexpr (session<Pack>::commands)
             if (of.session_.desk().is_commanding())
                 return of.session_.desk().spread_weights(of.session_, root, memory, deadline);
-        return of.parts_->collectives.run(
-            of.session_,
-            {.operation = session<Pack>::template number_of<operations::broadcast>(),
-             .name = operation,
-             .gives = share::root,
-             .takes = share::not_root,
-             .root = root},
-            memory, memory, of.plan().elements, deadline);
+        return of.run({.operation = session<Pack>::template number_of<operations::broadcast>(),
+                       .name = operation,
+                       .gives = share::root,
+                       .takes = share::not_root,
+                       .root = root},
+                      {memory, memory}, of.session_.plan().elements, deadline);
     }
 
-    basic_reducer<Pack>& reducer() noexcept { return static_cast<basic_reducer<Pack>&>(*this); }
+    reducer_core<Pack>& core() noexcept {
+        return reducer_access::core(static_cast<basic_reducer<Pack>&>(*this));
+    }
 
     void check_group(char const* operation, std::size_t group) {
         if (group >= groups()) [[unlikely]]
-            reducer().calls_.throw_misuse(
+            core().calls_.throw_misuse(
                 errc::bad_argument, operation,
                 {"there is no group ", group, " of tensors; the layout has ", groups(), ", numbered from 0"});
     }
     template <class Change>
     void change(char const* operation, std::size_t first, std::size_t end, Change const& how) {
-        auto& of = reducer();
+        auto& of = core();
         call const here(of.calls_, operation);
         of.parts_->steps.check_between_steps(operation);
         training_.set(of.session_, first, end, how);

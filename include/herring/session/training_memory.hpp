@@ -1,4 +1,4 @@
-// herring: where a rank has weights and optimizer state, as ranges of tensors: what checkpoints are made of.
+// herring: a rank's weights and optimizer state as ranges of tensors, for checkpoints.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_SESSION_TRAINING_MEMORY_HPP
 #define HERRING_SESSION_TRAINING_MEMORY_HPP
@@ -23,7 +23,7 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// What checkpoints of a session with this optimizer have in common.
+/// The facts that checkpoints of a session with this optimizer have in common.
 template <class Optimizer, class Element, class Session>
 checkpoint_kind checkpoint_kind_of(Session& session) noexcept {
     using memory = typename Session::optimizer_memory_type;
@@ -57,7 +57,8 @@ checkpoint_kind checkpoint_kind_of_weights(Session& session) noexcept {
 
 /// The ranges whose state this rank keeps, sorted. `state`: the memory in use, or another one like it.
 ///
-/// Shape: `owned`: of those that several ranks keep alike, which all have the weights too, the lowest has them.
+/// Shape: `owned`: a range that several ranks keep alike, and whose weights all of them have, belongs to the
+///        lowest of them.
 template <class Session>
 HERRING_SETUP std::vector<checkpoints::tensor_memory> ranges_kept(Session& session, std::byte* state,
                                                                   bool owned) {
@@ -90,7 +91,7 @@ HERRING_SETUP std::vector<checkpoints::tensor_memory> ranges_kept(Session& sessi
     return all;
 }
 
-/// What lies in a range of the plan's elements, to be filled where tensors lie.
+/// The tensors in a range of the plan's elements, to be filled where they lie.
 template <class Step>
 std::vector<checkpoints::tensor_memory> tensors_within(range const& part, plan const& of, Step& steps) {
     std::vector<checkpoints::tensor_memory> all;

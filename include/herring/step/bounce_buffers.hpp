@@ -1,13 +1,13 @@
-// herring: the bounce buffers: a list of pieces passes a few slots: copied in, submitted, released, copied out.
+// herring: bounce buffers: slots for pieces of a bucket or a buffer: copied in, reduced there, copied out.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_STEP_BOUNCE_BUFFERS_HPP
 #define HERRING_STEP_BOUNCE_BUFFERS_HPP
 
 #include "herring/base/config.hpp"
 #include "herring/base/fixed_array.hpp"
-#include "herring/machine/time.hpp"
+#include "herring/engine/execution.hpp"
 #include "herring/plan/memory_map.hpp"
-#include "herring/step/piece.hpp"
+#include "herring/plan/plan.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -15,12 +15,62 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// Runs one list of pieces at a time. Pieces are submitted in order; one that is bounced waits for a free slot, and those
-/// behind it wait with it. `Store` copies, the session of a call executes; this class counts.
+/// A range of a piece in a bounce slot. It is copied in `from` the caller's memory, unless that is nullptr,
+/// and copied out `to` it, unless that is nullptr. The segments of a piece ascend and do not overlap; between
+/// them lies padding.
+///
+/// All-reduce reads and writes its one segment. A reduce-scatter has a segment an owner: all are read, and a
+/// rank writes its own; all-gather reads its own and writes all; broadcast reads at the root and writes
+/// elsewhere.
+using segment = lent_part;
+
+/// A piece that passes a bounce slot: its segments, in memory of that slot, which has room for all.
+struct bounced_piece {
+    segment* segments = nullptr;
+    std::size_t count = 0; ///< segments
+    std::size_t elements = 0;
+
+    HERRING_ALWAYS_INLINE void add(segment const& one) noexcept { segments[count++] = one; }
+    HERRING_ALWAYS_INLINE std::span<segment const> all() const noexcept {
+        return {static_cast<segment const*>(segments), count};
+    }
+};
+
+/// Where a piece lies while it is reduced.
+struct piece_place {
+    std::byte* own = nullptr;
+    int home = -1;                     ///< local rank whose region `own` lies in; -1: this rank
+    std::span<segment const> lent{};   ///< what of it is a copy that is read and written; see local_routes
+    std::span<std::byte const> next{}; ///< what is copied to the same slot after it, if that is known
+
+    HERRING_ALWAYS_INLINE void put_into(execution& e) const noexcept {
+        e.own = own;
+        e.home = home;
+        e.lent_parts = static_cast<std::uint32_t>(lent.size());
+        e.lent = lent.data();
+        e.next = next;
+    }
+};
+
+/// A bucket that lies at `at`. `shards`: all that `of` counts its own in; `label`: its number, or no_bucket.
+inline execution execution_of(bucket const& of, shard const* shards, piece_place const& at, std::size_t label,
+                              std::uint32_t fingerprint) noexcept {
+    execution e{.shards = shards + of.first_shard,
+                .shard_count = of.shards,
+                .path = of.path,
+                .elements = of.elements,
+                .fingerprint = fingerprint,
+                .label = static_cast<std::uint32_t>(label)};
+    at.put_into(e);
+    return e;
+}
+
+/// Slots for pieces of the caller's memory. A step and a collective copy a piece in, submit it as an
+/// execution, and have the oldest piece copied out when it is released. `Store` copies; this class counts,
+/// and knows no session.
 ///
 /// Cost:     a piece: one copy in, one copy out. Nothing is allocated after construction.
 /// Memory:   `memory_map::bounce_slots` slots, used in turn.
-/// Blocks:   `drain` alone.
 /// Threads:  one at a time.
 template <class Store> class bounce_buffers {
   public:
@@ -31,86 +81,46 @@ template <class Store> class bounce_buffers {
     bounce_buffers(bounce_buffers const&) = delete;
     bounce_buffers& operator=(bounce_buffers const&) = delete;
 
-    /// Begins a list; its first piece will be execution `number`. All pieces of the list before are released and copied out.
-    void begin(std::uint64_t number) noexcept {
-        submitted_ = done_ = filled_ = emptied_ = 0;
-        released_ = number;
+    /// Begins with the first slot again. All pieces are copied out.
+    void begin() noexcept { filled_ = emptied_ = 0; }
+    HERRING_ALWAYS_INLINE bool full() const noexcept { return filled_ - emptied_ == slot_count; }
+    HERRING_ALWAYS_INLINE bool empty() const noexcept { return filled_ == emptied_; }
+
+    /// The piece for the next slot, without segments yet. A slot is free.
+    bounced_piece next_piece(std::size_t elements) noexcept {
+        return {segments_.data() + filled_ % slot_count * most_segments_, 0, elements};
+    }
+    /// Copies in what `next_piece` has returned. It will be execution `number`.
+    piece_place copy_in(bounced_piece const& piece, std::uint64_t number) noexcept {
+        std::size_t const slot = filled_++ % slot_count;
+        used_[slot] = {piece, number};
+        return store_.copy_in(slot, piece.all(), piece.elements, number);
     }
 
-    /// Pieces of the list that are submitted, and those whose result the caller has.
-    std::size_t submitted() const noexcept { return submitted_; }
-    std::size_t done() const noexcept { return done_; }
-    /// Whether a bounced piece would have to wait for a slot.
-    bool full() const noexcept { return filled_ - emptied_ == slot_count; }
-
-    /// Copies in and submits what is available and has room.
-    template <class Session, piece_list<Session> Pieces>
-    void submit(Session& session, Pieces& pieces) noexcept {
-        for (; submitted_ < pieces.available(); ++submitted_) {
-            if (pieces.elements(submitted_) == 0) continue;
-            if (!pieces.bounced(submitted_)) {
-                pieces.submit(session, submitted_,
-                              piece_place{.own = pieces.gather(submitted_, session.requested())});
-            } else {
-                if (full()) return;
-                pieces.submit(session, submitted_, copy_in(pieces, session.requested()));
-            }
-        }
+    /// The number of executions after which the oldest piece can be copied out. Not empty.
+    HERRING_ALWAYS_INLINE std::uint64_t awaited() const noexcept {
+        return used_[emptied_ % slot_count].number + 1;
     }
-
-    /// Copies out what is released; each free slot takes the next piece at once.
-    template <class Session, piece_list<Session> Pieces>
-    void advance(Session& session, Pieces& pieces) noexcept {
-        for (; done_ < submitted_; ++done_) {
-            if (pieces.elements(done_) == 0) continue;
-            if (session.released() <= released_) break;
-            if (std::size_t const slot = emptied_ % slot_count;
-                emptied_ < filled_ && used_[slot].piece == done_) {
-                store_.copy_out(slot, segments_of(slot), session.ended(released_), released_ + 1);
-                ++emptied_;
-            }
-            ++released_;
-            submit(session, pieces);
-        }
-        submit(session, pieces);
-    }
-
-    /// Returns when `count` pieces are copied out, or the session has failed.
-    template <class Session, piece_list<Session> Pieces>
-    void drain(Session& session, Pieces& pieces, std::size_t count, time_point deadline) noexcept {
-        for (advance(session, pieces); done_ < count && session.failed() == nullptr; advance(session, pieces))
-            session.until(released_ + 1, deadline);
+    /// Copies the oldest piece out. False: it is not released, or there is none.
+    template <class Session> bool copy_out_next(Session& session) noexcept {
+        if (empty() || session.released() < awaited()) return false;
+        std::size_t const slot = emptied_++ % slot_count;
+        auto const& [piece, number] = used_[slot];
+        store_.copy_out(slot, piece.all(), session.ended(number), number + 1);
+        return true;
     }
 
   private:
     struct slot_use {
-        std::size_t piece = 0;
-        std::size_t segments = 0;
+        bounced_piece piece;
+        std::uint64_t number = 0; // execution
     };
-
-    std::span<segment const> segments_of(std::size_t slot) const noexcept {
-        return {segments_.data() + slot * most_segments_, used_[slot].segments};
-    }
-
-    template <class Pieces> piece_place copy_in(Pieces& pieces, std::uint64_t number) noexcept {
-        std::size_t const slot = filled_++ % slot_count;
-        std::size_t count = 0;
-        pieces.for_each_segment(
-            submitted_, [&](segment const& part) { segments_[slot * most_segments_ + count++] = part; });
-        used_[slot] = {submitted_, count};
-        piece_place at = store_.copy_in(slot, segments_of(slot), pieces.elements(submitted_), number);
-        if (!at.lent.empty()) at.next = pieces.next_in_slot(submitted_, at.lent[0].elements);
-        return at;
-    }
 
     Store& store_;
     std::size_t const most_segments_; // of a piece
     fixed_array<segment> segments_;   // of each slot
     slot_use used_[slot_count];
-
-    std::size_t submitted_ = 0, done_ = 0; // pieces
     std::size_t filled_ = 0, emptied_ = 0; // slots, counted on
-    std::uint64_t released_ = 0;           // executions, of the pieces that are done
 };
 
 } // namespace HERRING_NAMESPACE::detail

@@ -7,16 +7,45 @@
 #include "herring/base/error.hpp"
 #include "herring/base/text.hpp"
 #include "herring/control/world.hpp"
-#include "herring/step/call_mark.hpp"
 
+#include <atomic>
 #include <cstddef>
 #include <initializer_list>
 #include <string_view>
 
+#include <pthread.h>
+
 namespace HERRING_NAMESPACE::detail {
 
-/// The call that is under way, and the last one if it was refused for a misuse: when that misuse ends this rank, the others
-/// are told its text.
+/// Set while a call is under way.
+///
+/// Threads:  any.
+/// Cost:     one exchange a call.
+class call_mark {
+  public:
+    enum class taken {
+        yes,           ///< the caller's until `release`
+        by_itself,     ///< by a call of the same thread, further up its stack
+        by_another_one ///< by a call of another thread
+    };
+
+    taken take() noexcept {
+        pthread_t const self = ::pthread_self();
+        pthread_t there = nobody;
+        if (holder_.compare_exchange_strong(there, self, std::memory_order_acquire,
+                                            std::memory_order_relaxed))
+            return taken::yes;
+        return there == self ? taken::by_itself : taken::by_another_one;
+    }
+    void release() noexcept { holder_.store(nobody, std::memory_order_release); }
+
+  private:
+    static constexpr pthread_t nobody{};
+    std::atomic<pthread_t> holder_{nobody};
+};
+
+/// The call that is under way, and the last one if it was refused for a misuse: when that misuse ends this
+/// rank, the others get its text.
 ///
 /// Lifetime: refers to the world's handle.
 class calls {
@@ -29,7 +58,7 @@ class calls {
     [[noreturn]] HERRING_SEPARABLE void throw_misuse(errc what, char const* operation,
                                                      std::initializer_list<text_part> text);
 
-    // The same of a step; `name`: the tensor's.
+    // The same for a step; `name`: the tensor's.
     [[noreturn]] HERRING_SEPARABLE void throw_no_such_tensor(char const* operation, std::size_t i,
                                                              std::size_t tensors);
     [[noreturn]] HERRING_SEPARABLE void throw_ready_already(std::size_t i, std::string_view name);
@@ -41,8 +70,8 @@ class calls {
 
     /// Tells all ranks that this one leaves in the middle of a step: the world fails.
     HERRING_SEPARABLE void announce_abandoned_step() noexcept;
-    /// Between steps, when the object is destroyed: tells all ranks if the exception of a misuse is what ends this one. The
-    /// others may be in the call that was refused here; the world fails.
+    /// Announces to all ranks that the exception of a misuse ends this one, if it does. Called between steps,
+    /// when the object is destroyed. The others may be in the call that was refused here; the world fails.
     HERRING_SEPARABLE void announce_misuse() noexcept;
 
   private:

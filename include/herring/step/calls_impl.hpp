@@ -8,7 +8,6 @@
 #include "herring/base/text.hpp"
 #include "herring/control/world.hpp"
 #include "herring/control/world_state.hpp"
-#include "herring/step/call_mark.hpp"
 #include "herring/step/calls.hpp"
 
 #include <cstddef>

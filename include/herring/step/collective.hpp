@@ -1,4 +1,4 @@
-// herring: collectives on buffers of the caller's outside the layout: which ranges go in and out, in place or in pieces.
+// herring: collectives on buffers outside the layout: the ranges that go in and out, in place or in pieces.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_STEP_COLLECTIVE_HPP
 #define HERRING_STEP_COLLECTIVE_HPP
@@ -15,7 +15,6 @@
 #include "herring/plan/plan.hpp"
 #include "herring/step/bounce_buffers.hpp"
 #include "herring/step/calls.hpp"
-#include "herring/step/piece.hpp"
 #include "herring/step/session_base.hpp"
 #include "herring/trace/trace.hpp"
 
@@ -27,8 +26,8 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// What a collective does with a buffer of n elements: who gives what of it, and who takes what. An all_reduce, if nothing
-/// else is said.
+/// A kind of collective on a buffer of n elements: the ranges that a rank gives and takes. An all_reduce by
+/// default.
 struct collective_program {
     enum class share : std::uint8_t {
         all,     ///< all of the buffer
@@ -41,13 +40,19 @@ struct collective_program {
     share gives = share::all;
     share takes = share::all;
     int root = -1;
-    void* second_out = nullptr; ///< where second results go, of an operation with two for each element
-    std::uint64_t digest = 0;   ///< of what else the ranks have to agree on; its lower half is 0
+    bool twofold = false;     ///< the operation has two results for each element
+    std::uint64_t digest = 0; ///< of what else the ranks have to agree on; its lower half is 0
 
-    constexpr bool is_twofold() const noexcept { return second_out != nullptr; }
     constexpr bool has_owners() const noexcept { return gives == share::owned || takes == share::owned; }
     /// Every rank gives all, and takes all.
     constexpr bool is_symmetric() const noexcept { return gives == share::all && takes == share::all; }
+};
+
+/// The caller's memory in one collective: the ranges that its program gives and takes.
+struct collective_buffers {
+    void const* in = nullptr;
+    void* out = nullptr;
+    void* second_out = nullptr; ///< second results, of a twofold program
 };
 
 [[noreturn]] HERRING_SEPARABLE void throw_not_apart(calls& checks, char const* operation,
@@ -62,11 +67,13 @@ inline void check_apart(calls& checks, char const* operation, std::span<std::byt
     if (in.size() != out.size() || (from != to && from < to + out.size() && to < from + in.size()))
         throw_not_apart(checks, operation, in, out, element_bytes);
 }
-/// Throws when a range that a call takes is not of the size that is due, or overlaps the buffer but for its own place in it.
+/// Throws when a range that a call takes is not of the size that is due, or overlaps the buffer but for its
+/// own place in it.
 HERRING_SEPARABLE void check_owned(calls& checks, char const* operation, std::span<std::byte const> whole,
                                    std::span<std::byte const> part, range const& own,
                                    std::size_t element_bytes);
-/// Throws when the buffers of an all_moments differ in size, or overlap but for the input that is one of the results.
+/// Throws when the buffers of an all_moments differ in size, or overlap but for the input that is one of the
+/// results.
 HERRING_SEPARABLE void check_moments(calls& checks, char const* operation, std::span<std::byte const> in,
                                      std::span<std::byte const> mean, std::span<std::byte const> deviation,
                                      std::size_t element_bytes);
@@ -78,8 +85,9 @@ HERRING_SEPARABLE void check_root(calls& checks, char const* operation, int root
 
 /// Runs one collective at a time, by the memory path of its size.
 ///
-/// Cost:     in place: no copy. Bounced: what a rank gives is copied in, and what it takes is copied out; on one node a rank
-///           reads what it takes from the others' copies, and does not copy in what it alone reads.
+/// Cost:     in place: no copy. Bounced: what a rank gives is copied in, and what it takes is copied out; on
+///           one node a rank reads what it takes from the others' copies, and does not copy in what it alone
+///           reads.
 /// Memory:   O(ranks), at construction.
 /// Lifetime: refers to the session's values, its tensor store and its bounce buffers.
 template <class Store, class Sharding> class collective {
@@ -101,27 +109,29 @@ template <class Store, class Sharding> class collective {
         }
     }
 
-    /// `in`, `out`: of what the program gives and takes, a range or the buffer of `elements`.
+    /// Runs `program` on a buffer of `elements`.
     ///
-    /// Cost: with 0 elements that of an all-reduce of one, so that ranks whose calls have other sizes are found.
+    /// Cost: with 0 elements that of an all-reduce of one, so that ranks whose calls have other sizes are
+    ///       found.
     template <class Session>
-    status run(Session& session, collective_program const& program, void const* in, void* out,
+    status run(Session& session, collective_program const& program, collective_buffers const& memory,
                std::size_t elements, time_point deadline) {
         if constexpr (has_commands<Session>) session.desk().begin_collective(session, program, elements);
         if (elements == 0) return run_empty(session, program, deadline);
-        begin(program, in, out, elements);
+        begin(program, memory, elements);
         return run(session, deadline);
     }
-    /// The same without waiting: submits it, and returns how many executions are submitted with it. Over the network it takes one
-    /// hop, on one node mailboxes: this rank owes the others nothing when its messages are out, so nobody has to poll for them. Of a
-    /// buffer that takes neither it does nothing, and returns 0.
+    /// The same without waiting: submits it, and returns how many executions are submitted with it. Over the
+    /// network it takes one hop, on one node mailboxes: this rank owes the others nothing when its messages
+    /// are out, so no call has to poll for them. For a buffer that takes neither it does nothing, and returns
+    /// 0.
     ///
     /// Cost:     one message a peer.
     /// Lifetime: this object runs the next one when so many are released, and the buffers stay until then.
     template <class Session>
-    std::uint64_t submit(Session& session, collective_program const& program, void const* in, void* out,
-                         std::size_t elements) {
-        begin(program, in, out, elements);
+    std::uint64_t submit(Session& session, collective_program const& program,
+                         collective_buffers const& memory, std::size_t elements) {
+        begin(program, memory, elements);
         memory_path const path = path_here();
         bool const sent_once = session.plan().nodes > 1
                                    ? elements * element_bytes_ <= session.plan().one_hop_limit()
@@ -137,7 +147,7 @@ template <class Store, class Sharding> class collective {
     template <class Session>
     status run_empty(Session& session, collective_program const& program, time_point deadline) {
         alignas(64) std::byte zeros[256] = {}; // an element has at most as many
-        begin({.name = program.name, .root = program.root}, zeros, zeros, 1);
+        begin({.name = program.name, .root = program.root}, {zeros, zeros}, 1);
         called_ = 0;
         label_ = label_of(program);
         return run(session, deadline);
@@ -160,16 +170,19 @@ template <class Store, class Sharding> class collective {
         return each > line_elements ? each / line_elements * line_elements : std::max(each, std::size_t{1});
     }
 
-    // For fingerprints: an operation and its root, which no bucket of a step has; the number of a piece is added.
+    // For fingerprints: an operation and its root, which no bucket of a step has; the number of a piece is
+    // added.
     static std::uint64_t label_of(collective_program const& program) noexcept {
         return (std::uint64_t{program.operation} << 56 | static_cast<std::uint64_t>(program.root + 1) << 33 |
                 std::uint64_t{1} << 32) ^
                program.digest;
     }
-    void begin(collective_program const& program, void const* in, void* out, std::size_t elements) noexcept {
+    void begin(collective_program const& program, collective_buffers const& memory,
+               std::size_t elements) noexcept {
         program_ = program;
-        in_ = static_cast<std::byte const*>(in);
-        out_ = static_cast<std::byte*>(out);
+        in_ = static_cast<std::byte const*>(memory.in);
+        out_ = static_cast<std::byte*>(memory.out);
+        second_out_ = static_cast<std::byte*>(memory.second_out);
         elements_ = called_ = elements;
         label_ = label_of(program);
     }
@@ -204,165 +217,158 @@ template <class Store, class Sharding> class collective {
             e.own_begin = program_.gives == share::owned ? begin : 0;
             e.out_begin = program_.takes == share::owned ? begin : 0;
         }
-        e.second_out = second_out();
+        if (program_.twofold) e.part.second.out = second_out_;
         return session.submit(e);
     }
 
-    // What fits one hop is one shard.
+    // A buffer that fits one hop is one shard.
     static void by_one_hop(division& of) noexcept {
         of.whole.path = route::one_hop;
         for (shard& one : of.shards) one.server = server_id{};
     }
     execution execution_of(division const& of, std::size_t piece) const noexcept {
-        return {.shards = of.shards.data(),
-                .shard_count = of.whole.shards,
-                .path = of.whole.path,
-                .operation = program_.operation,
-                .root = program_.root,
-                .elements = called_ == 0 ? 0 : of.whole.elements,
-                .fingerprint = fingerprint_of(called_, label_ | piece),
-                .label = no_bucket,
-                .name = program_.name,
-                .owned = of.owned.data(),
-                .second_begin = twofold_begin(of.whole.elements, session_.plan())};
+        execution e{.shards = of.shards.data(),
+                    .shard_count = of.whole.shards,
+                    .path = of.whole.path,
+                    .operation = program_.operation,
+                    .root = program_.root,
+                    .elements = called_ == 0 ? 0 : of.whole.elements,
+                    .fingerprint = fingerprint_of(called_, label_ | piece),
+                    .label = no_bucket,
+                    .name = program_.name,
+                    .part = {.owned = of.owned.data()}};
+        if (program_.twofold)
+            e.part = {.second = {twofold_begin(of.whole.elements, session_.plan()), nullptr}};
+        return e;
     }
-    std::byte* second_out() const noexcept { return static_cast<std::byte*>(program_.second_out); }
 
-    /// The buffer as a list of pieces. With owners a piece has the n-th part of every rank's range, one behind the other; where two
-    /// ranks exchange them, its slot has what the other one reads, from its start: then each writes next where it has just read.
-    struct pieces {
-        collective& of;
-        std::size_t size;  // elements of a piece, or of each rank's range in one
-        std::size_t count; // the last one may be smaller
+    // ---- the buffer in pieces, which pass the bounce slots ------------------------------------------------
 
-        std::size_t available() const noexcept { return count; }
-        std::size_t elements(std::size_t n) const noexcept {
-            division const& divided = of.division_of(n, *this);
-            return of.program_.has_owners() && of.exchanges_ ? divided.owned[0].elements
-                                                             : divided.whole.elements;
-        }
-        bool bounced(std::size_t) const noexcept { return true; }
-        std::byte* gather(std::size_t, std::uint64_t) const noexcept { return nullptr; }
-        std::span<std::byte const> next_in_slot(std::size_t n, std::size_t) const noexcept {
-            n += memory_map::bounce_slots;
-            if (n >= count || !of.exchanges_) return {};
-            std::size_t const before = n * size;
-            if (of.program_.is_symmetric())
-                return {of.in_ + before * of.element_bytes_, elements(n) * of.element_bytes_};
-            if (!of.program_.has_owners()) return {};
-            int const read = of.program_.gives == share::owned ? of.rank_ : 1 - of.rank_;
-            std::size_t const from =
-                of.program_.gives == share::owned ? 0 : owned_range(of.elements_, read, 2).offset;
-            return {of.in_ + (from + before) * of.element_bytes_,
-                    of.division_of(n, *this).owned[static_cast<std::size_t>(read)].elements *
-                        of.element_bytes_};
-        }
+    // With owners a piece has the n-th part of every rank's range, one behind the other; where two ranks
+    // exchange them, its slot has what the other one reads, from its start: then each writes next where it
+    // has just read.
 
-        template <class Add> void for_each_segment(std::size_t n, Add const& add) const noexcept {
-            copy_mode const shared = of.streams_ ? copy_mode::streamed : copy_mode::cached;
-            if (!of.program_.has_owners()) {
-                std::size_t const bytes = n * size * of.element_bytes_;
-                add(segment{of.gives() ? of.in_ + bytes : nullptr, of.takes() ? of.out_ + bytes : nullptr, 0,
-                            elements(n), shared, of.landing_});
-                if (of.program_.is_twofold())
-                    add(segment{nullptr, of.takes() ? of.second_out() + bytes : nullptr,
-                                twofold_begin(elements(n), of.session_.plan()), elements(n), shared});
-                return;
-            }
-            division const& divided = of.division_of(n, *this);
-            for (int r = 0; r < of.ranks_; ++r) {
-                range const& here = divided.owned[static_cast<std::size_t>(r)];
-                std::size_t const in_range = n * size;
-                std::size_t const in_buffer = of.owned_by(r).offset + in_range;
-                bool const own = r == of.rank_;
-                auto const place = [&](share what, auto* base) -> decltype(base) {
-                    if (of.session_.serves()) return nullptr;
-                    if (what == share::all) return base + in_buffer * of.element_bytes_;
-                    return own ? base + in_range * of.element_bytes_ : nullptr;
-                };
-                add(segment{place(of.program_.gives, of.in_), place(of.program_.takes, of.out_),
-                            of.exchanges_ ? 0 : here.offset, here.elements,
-                            own && of.reads_own_ && divided.whole.path == route::local ? copy_mode::none
-                                                                                       : shared,
-                            of.landing_});
-            }
-        }
-        template <class Session>
-        void submit(Session& session, std::size_t n, piece_place const& at) noexcept {
-            execution e = of.execution_of(of.division_of(n, *this), n);
-            e.own = at.own;
-            e.home = at.home;
-            e.lent = at.lent.data();
-            e.lent_parts = static_cast<std::uint32_t>(at.lent.size());
-            e.next = at.next;
-            of.submitted_ = session.submit(e);
-        }
-    };
-
-    division const& division_of(std::size_t n, pieces const& list) const noexcept {
-        return n + 1 < list.count ? pieces_ : last_;
+    division const& division_of(std::size_t n) const noexcept { return n + 1 < count_ ? pieces_ : last_; }
+    std::size_t elements_of(std::size_t n) const noexcept {
+        division const& divided = division_of(n);
+        return program_.has_owners() && exchanges_ ? divided.owned[0].elements : divided.whole.elements;
     }
+    void list_segments(std::size_t n, bounced_piece& piece) const noexcept {
+        copy_mode const shared = streams_ ? copy_mode::streamed : copy_mode::cached;
+        std::size_t const before = n * size_;
+        if (!program_.has_owners()) {
+            std::size_t const bytes = before * element_bytes_;
+            piece.add({gives() ? in_ + bytes : nullptr, takes() ? out_ + bytes : nullptr, 0, piece.elements,
+                       shared, landing_});
+            if (program_.twofold)
+                piece.add({nullptr, takes() ? second_out_ + bytes : nullptr,
+                           twofold_begin(piece.elements, session_.plan()), piece.elements, shared});
+            return;
+        }
+        division const& divided = division_of(n);
+        for (int r = 0; r < ranks_; ++r) {
+            range const& here = divided.owned[static_cast<std::size_t>(r)];
+            std::size_t const in_buffer = owned_by(r).offset + before;
+            bool const own = r == rank_;
+            auto const place = [&](share what, auto* base) -> decltype(base) {
+                if (session_.serves()) return nullptr;
+                if (what == share::all) return base + in_buffer * element_bytes_;
+                return own ? base + before * element_bytes_ : nullptr;
+            };
+            piece.add({place(program_.gives, in_), place(program_.takes, out_), exchanges_ ? 0 : here.offset,
+                       here.elements,
+                       own && reads_own_ && divided.whole.path == route::local ? copy_mode::none : shared,
+                       landing_});
+        }
+    }
+    // The elements of the piece that will follow piece n in its slot, if this rank knows them.
+    std::span<std::byte const> next_in_slot(std::size_t n) const noexcept {
+        n += memory_map::bounce_slots;
+        if (n >= count_ || !exchanges_) return {};
+        std::size_t const before = n * size_;
+        if (program_.is_symmetric()) return {in_ + before * element_bytes_, elements_of(n) * element_bytes_};
+        if (!program_.has_owners()) return {};
+        int const read = program_.gives == share::owned ? rank_ : 1 - rank_;
+        std::size_t const from = program_.gives == share::owned ? 0 : owned_range(elements_, read, 2).offset;
+        return {in_ + (from + before) * element_bytes_,
+                division_of(n).owned[static_cast<std::size_t>(read)].elements * element_bytes_};
+    }
+    template <class Session> void submit_piece(Session& session, std::size_t n) noexcept {
+        bounced_piece piece = bounce_.next_piece(elements_of(n));
+        if (piece.elements == 0) return;
+        list_segments(n, piece);
+        piece_place at = bounce_.copy_in(piece, session.requested());
+        if (!at.lent.empty()) at.next = next_in_slot(n);
+        execution e = execution_of(division_of(n), n);
+        at.put_into(e);
+        submitted_ = session.submit(e);
+    }
+
     bool gives() const noexcept {
         return !session_.serves() && (program_.gives != share::root || rank_ == program_.root);
     }
     bool takes() const noexcept {
         return !session_.serves() && (program_.takes != share::not_root || rank_ != program_.root);
     }
-    // What a rank owns of the call's buffer: a server nothing.
+    // The range of the call's buffer that a rank owns: a server owns nothing.
     range owned_by(int rank) const noexcept {
         int const worker = session_.map().worker(rank);
         return worker < 0 ? range{elements_, 0} : owned_range(elements_, worker, workers_);
     }
 
     template <class Session> status run_pieces(Session& session, time_point deadline) {
-        pieces list{*this,
-                    program_.has_owners()   ? owned_piece_
-                    : program_.is_twofold() ? twofold_piece_
-                                            : session_.memory().piece_of(elements_),
-                    0};
+        size_ = program_.has_owners() ? owned_piece_
+                : program_.twofold    ? twofold_piece_
+                                      : session_.memory().piece_of(elements_);
         // Worker 0 owns most; the others own as much, or one element less.
         std::size_t const most =
             program_.has_owners() ? owned_range(elements_, 0, workers_).elements : elements_;
-        list.count = divide_up(most, list.size);
-        // What this rank alone reads, it reads where it is; but a mailbox, which a tiny last piece takes, is filled from
-        // the slot.
+        count_ = divide_up(most, size_);
+        // A range that this rank alone reads is read where it lies; but a mailbox, which a tiny last piece
+        // takes, is filled from the slot.
         bool const one_node = session_.plan().nodes == 1;
         reads_own_ = one_node && program_.gives == share::all;
-        // What several ranks read is in their caches. Where all give all, each gives most to its own next reading.
+        // A range that several ranks read is in their caches. Where all give all, each rank mostly reads its
+        // own copy next.
         streams_ = one_node && program_.gives != share::all && !(exchanges_ && program_.has_owners());
-        // Larger than the caches, by all ranks' results together: an ordinary copy would read first what it overwrites.
+        // Larger than the caches, by all ranks' results together: an ordinary copy would read first what it
+        // overwrites.
         bool const large = elements_ * element_bytes_ * static_cast<std::size_t>(ranks_) >= streamed_results;
         landing_ = large ? copy_mode::streamed : copy_mode::cached;
-        if (list.count > 1) divide(pieces_, list.size, 0, list.size);
-        divide(last_, list.size, list.count - 1, most - (list.count - 1) * list.size);
-        bounce_.begin(session_.requested());
-        bounce_.drain(session, list, list.count, deadline);
+        if (count_ > 1) divide(pieces_, 0, size_);
+        divide(last_, count_ - 1, most - (count_ - 1) * size_);
+        bounce_.begin();
+        for (std::size_t n = 0;;) {
+            for (; n < count_ && !bounce_.full(); ++n) submit_piece(session, n);
+            if (bounce_.copy_out_next(session_)) continue;
+            if (bounce_.empty() || session.failed() != nullptr) break;
+            session.until(bounce_.awaited(), deadline);
+        }
         if (status ended = session.fail_with(store_.failed()); !ended.ok()) return ended;
         return session.finish(submitted_, deadline);
     }
 
-    // Whether other nodes' parts come before results do.
+    // True if other nodes' parts come before results do.
     bool slotted() const noexcept { return program_.gives != share::owned; }
 
     void divide_whole(std::size_t elements, division& of) {
-        if (of.divided == elements && of.twofold == program_.is_twofold()) return;
+        if (of.divided == elements && of.twofold == program_.twofold) return;
         of.divided = 0;
-        session_.template divide<Sharding>(elements, of.whole, of.shards, program_.name,
-                                           program_.is_twofold());
+        session_.template divide<Sharding>(elements, of.whole, of.shards, program_.name, program_.twofold);
         of.divided = elements;
-        of.twofold = program_.is_twofold();
+        of.twofold = program_.twofold;
     }
 
-    /// Piece n, which has `most` elements, or `most` of rank 0's range.
-    void divide(division& of, std::size_t size, std::size_t n, std::size_t most) {
+    // Piece n, which has `most` elements, or `most` of rank 0's range.
+    void divide(division& of, std::size_t n, std::size_t most) {
         if (!program_.has_owners()) return divide_whole(most, of);
         for (int r = 0; r < ranks_; ++r) {
-            std::size_t const owns = owned_by(r).elements, before = n * size;
+            std::size_t const owns = owned_by(r).elements, before = n * size_;
             of.owned[static_cast<std::size_t>(r)].elements =
                 owns > before ? std::min(owns - before, most) : 0;
         }
         of.divided = 0;
-        std::size_t const stride = std::min(size, round_up(most, session_.plan().line_elements));
+        std::size_t const stride = std::min(size_, round_up(most, session_.plan().line_elements));
         session_.divide_owned(of.whole, place_owned(of.owned, stride, slotted(), session_.plan()), of.owned,
                               slotted(), of.shards);
     }
@@ -383,9 +389,12 @@ template <class Store, class Sharding> class collective {
     collective_program program_;
     std::byte const* in_ = nullptr;
     std::byte* out_ = nullptr;
+    std::byte* second_out_ = nullptr;
     std::size_t elements_ = 0; // that are moved
     std::size_t called_ = 0;   // that the call has
     std::uint64_t label_ = 0;  // operation and root, for fingerprints
+    std::size_t size_ = 0;     // elements of a piece, or of each rank's range in one
+    std::size_t count_ = 0;    // pieces; the last one may be smaller
     bool reads_own_ = false;
     bool streams_ = false;
     copy_mode landing_ = copy_mode::cached;

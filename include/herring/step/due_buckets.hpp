@@ -24,9 +24,9 @@ class every_bucket {
     /// Pieces among the first `buckets` buckets.
     static std::size_t pieces_of(std::size_t buckets) noexcept { return buckets; }
     static std::size_t bucket(std::size_t piece) noexcept { return piece; }
-    /// What fingerprints have beside a bucket's number and size.
+    /// The part of fingerprints beside a bucket's number and size.
     static std::uint64_t digest() noexcept { return 0; }
-    /// Sets what of an execution is not as the plan has the bucket.
+    /// Changes an execution where it differs from the plan's bucket.
     static void adapt(execution&, std::size_t) noexcept {}
     static constexpr char const* name = "all_reduce"; ///< of executions
 
@@ -34,11 +34,11 @@ class every_bucket {
     std::size_t buckets_;
 };
 
-/// The pieces of a step that submits some buckets: those that are due, and with `combine_on_nodes` all others by executions of
-/// the node alone. Nothing is due at first.
+/// The pieces of a step that submits some buckets: those that are due, and with `combine_on_nodes` all others
+/// by executions of the node alone. Nothing is due at first.
 ///
-/// A rank that is alone on its node submits these executions too, without chunks, for all ranks count the same executions: by
-/// their numbers crossed calls are told from ranks that are late.
+/// A rank that is alone on its node submits these executions too, without chunks, for all ranks count the
+/// same executions: their numbers distinguish crossed calls from late ranks.
 ///
 /// Cost:     O(buckets) a step; nothing is allocated after construction.
 /// Lifetime: refers to the plan.
@@ -55,7 +55,8 @@ class due_buckets {
         }
     }
 
-    /// What is not due is combined by the ranks of this node. Once, before the first step. `largest_node`: of the world.
+    /// Has the ranks of this node combine buckets that are not due. Once, before the first step.
+    /// `largest_node`: of the world.
     void combine_on_nodes(int local_size, int largest_node) {
         all_leave_ = largest_node > 1;
         if (local_size == 1) return;
@@ -67,10 +68,11 @@ class due_buckets {
                 cut(0, plan_.buckets[b].elements, server_id{0}, chunk, plan_.line_elements, local_size);
     }
 
-    /// Buckets of the fusion policy, of which the plan may have split some, and which of them bucket b is a part of.
+    /// Buckets of the fusion policy, of which the plan may have split some, and which of them bucket b is a
+    /// part of.
     std::size_t groups() const noexcept { return groups_; }
     std::size_t group(std::size_t b) const noexcept { return group_[b]; }
-    /// Of which tensors are in which of them.
+    /// The digest of the tensors in each group.
     std::uint64_t groups_digest() const noexcept {
         detail::digest sum(0x6772'6f75'7073u);
         for (placed_tensor const& one : plan_.tensors) sum.add(group_[one.bucket]);
@@ -98,9 +100,9 @@ class due_buckets {
         digest_ = sum.value() << 32;
     }
     bool is_due(std::size_t b) const noexcept { return is_due_[b]; }
-    /// Whether the step combines the bucket: with all, or on the node.
+    /// True if the step combines the bucket: with all ranks, or on the node.
     bool is_combined(std::size_t b) const noexcept { return is_due_[b] || !on_node_.empty(); }
-    /// Whether what is due is all of the model; or nothing of it.
+    /// True if all of the model is due; or nothing of it.
     bool all() const noexcept { return all_; }
     bool none() const noexcept { return with_elements_ == 0; }
 

@@ -11,7 +11,7 @@
 #include "herring/kernel/copies.hpp"
 #include "herring/plan/memory_map.hpp"
 #include "herring/plan/plan.hpp"
-#include "herring/step/piece.hpp"
+#include "herring/step/bounce_buffers.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -21,18 +21,18 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// What a store of host memory has of streams and devices: nothing.
+/// Streams and devices of a store of host memory: it has none.
 class unordered_memory {
   public:
     static constexpr bool on_device = false;
     static constexpr char const* wait_call = "wait()"; ///< for errors
-    /// What orders work on the tensors: nothing, the caller's copies are done when it calls.
+    /// Orders nothing: the caller's copies are done when it calls.
     struct stream {};
 
     /// Why the caller's memory or stream cannot be used, or nullptr.
     char const* check_memory(void const*) const noexcept { return nullptr; }
     char const* check_stream(stream) const noexcept { return nullptr; }
-    /// What is gathered from now on comes after what is in this stream now.
+    /// Has all that is gathered from now on come after the present work in this stream.
     void order_after(stream) noexcept {}
     /// The first failure of a device, or nullptr.
     failure const* failed() const noexcept { return nullptr; }
@@ -40,9 +40,10 @@ class unordered_memory {
 
 /// Where the tensors of a reducer lie: its own in the rank's region, external ones in the caller's memory.
 ///
-/// A tensor store brings a bucket to where it is reduced (`gather`), and results to external tensors (`scatter`); it copies
-/// the pieces of a list to bounce slots and out of them. gpu/pipeline/device_tensors.hpp is the other one. This one moves bytes: a
-/// program has it once, whatever its reducers' elements are.
+/// A tensor store brings a bucket to where it is reduced (`gather`), and results to external tensors
+/// (`scatter`); it copies the pieces of a list to bounce slots and out of them.
+/// gpu/pipeline/device_tensors.hpp is the other one. This one copies bytes: a program has it once, whatever
+/// its reducers' elements are.
 ///
 /// Lifetime: refers to the plan, the memory map and the node's memory.
 class host_tensors : public unordered_memory {
@@ -70,7 +71,7 @@ class host_tensors : public unordered_memory {
         return memory_ + plan_.tensors[i].offset * element_bytes_;
     }
 
-    // ---- external tensors of the step under way -----------------------------------------------------------------------
+    // ---- external tensors of the step under way -----------------------------------------------------------
 
     /// Tensor i of the step lies in the caller's memory.
     void lend(std::size_t i, std::byte* at) noexcept {
@@ -91,7 +92,8 @@ class host_tensors : public unordered_memory {
         while (plan_.tensors[i].elements == 0) ++i;
         return is_lent(i) && !is_copied(i) ? external_[i] : memory_ + of.offset * element_bytes_;
     }
-    /// The step is over: external tensors get their results, unless they have them. None is external any more.
+    /// Ends the step: external tensors get their results, unless they have them, and none is external from
+    /// now on.
     void scatter(stream, std::uint64_t) noexcept {
         for (std::size_t const i : listed_) {
             if (is_copied(i))
@@ -101,7 +103,7 @@ class host_tensors : public unordered_memory {
         listed_.clear();
     }
 
-    // ---- bounce slots ---------------------------------------------------------------------------------------------------
+    // ---- bounce slots -------------------------------------------------------------------------------------
 
     piece_place copy_in(std::size_t slot, std::span<segment const> segments, std::size_t elements,
                         std::uint64_t) noexcept {
@@ -119,8 +121,8 @@ class host_tensors : public unordered_memory {
         return {here.own, here.home, segments};
     }
 
-    /// After `ended`, which was the last of `released` executions. Where two ranks exchanged it, its results are in the
-    /// caller's memory already, and the slot is another from now on.
+    /// After `ended`, which was the last of `released` executions. Where two ranks exchanged it, its results
+    /// are in the caller's memory already, and the slot is another from now on.
     void copy_out(std::size_t slot, std::span<segment const> segments, execution const& ended,
                   std::uint64_t) noexcept {
         if (ended.how == lending::swap) {
@@ -135,7 +137,8 @@ class host_tensors : public unordered_memory {
     }
 
   private:
-    // Whether it passes the reducer's own tensor, if it is lent. In place it does unless its bucket has no other elements.
+    // True if a lent tensor passes the reducer's own tensor. In place it does unless its bucket has no other
+    // elements.
     bool is_copied(std::size_t i) const noexcept {
         placed_tensor const& of = plan_.tensors[i];
         return path_ == memory_path::copied ||

@@ -13,16 +13,32 @@
 #include "herring/model/step_outcome.hpp"
 #include "herring/plan/plan.hpp"
 #include "herring/policy/policy.hpp"
-#include "herring/step/every_step_calls.hpp"
 
 #include <chrono>
 #include <cstddef>
 #include <span>
 
+namespace HERRING_NAMESPACE::detail {
+
+/// Weights are the program's, and the same on every rank: all update them by the same gradients. See
+/// `basic_lazy_reducer`.
+template <class Element> struct every_step_calls {
+    static constexpr bool due(std::size_t) noexcept { return true; }
+    static constexpr bool synchronized(std::size_t) noexcept { return true; }
+    void updated(std::size_t) noexcept {}
+    void updated(std::size_t, std::span<Element>) noexcept {}
+    void settle() noexcept {}
+    status settle(std::chrono::milliseconds) noexcept { return {}; }
+    status settle(time_point) noexcept { return {}; }
+};
+
+} // namespace HERRING_NAMESPACE::detail
+
 namespace HERRING_NAMESPACE {
 
-/// Stands for the reducer of a refused pack. The sentence about the pack has been printed, and nothing else is to be: so this
-/// takes every call that a reducer takes, and returns the same types. The functions of `herring/collectives/` take it too.
+/// Stands for the reducer of a refused pack. The sentence about the pack has been printed, and nothing else
+/// is to be: so this takes every call that a reducer takes, and returns the same types. The functions of
+/// `herring/collectives/` take it too.
 template <class Element> class basic_reducer<rejected<Element>> : public detail::every_step_calls<Element> {
   public:
     using element_type = Element;

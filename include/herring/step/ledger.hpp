@@ -13,8 +13,8 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// Counts the tensors that each bucket still misses. A bucket is full when all of its tensors are ready; buckets leave in
-/// the plan's order on every rank, so that all ranks count the same executions.
+/// Counts the tensors that each bucket still misses. A bucket is full when all of its tensors are ready;
+/// buckets leave in the plan's order on every rank, so that all ranks count the same executions.
 ///
 /// Cost:     O(1) a tensor, O(tensors + buckets) a step; nothing is allocated after construction.
 /// Threads:  one at a time.
@@ -29,7 +29,7 @@ class step_ledger {
     step_ledger(step_ledger const&) = delete;
     step_ledger& operator=(step_ledger const&) = delete;
 
-    /// No tensor is ready any more.
+    /// Begins a step: no tensor is ready.
     void begin_step() noexcept {
         std::fill(is_ready_.begin(), is_ready_.end(), std::uint8_t{0});
         for (std::size_t b = 0; b < missing_.size(); ++b) missing_[b] = plan_.buckets[b].tensors;

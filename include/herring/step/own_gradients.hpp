@@ -1,4 +1,4 @@
-// herring: the gradients of a rank that are not exchanged: where they lie, which are ready, and their statistics.
+// herring: a rank's gradients where they are not exchanged: their memory, readiness and statistics.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_STEP_OWN_GRADIENTS_HPP
 #define HERRING_STEP_OWN_GRADIENTS_HPP
@@ -18,7 +18,7 @@ namespace HERRING_NAMESPACE::detail {
 
 /// `Observes`: the sum of squares of each is taken when it is ready.
 ///
-/// Memory:   that of the tensors; pages that nobody writes are never there.
+/// Memory:   that of the tensors; a page that is never written is never allocated.
 /// Lifetime: refers to the plan.
 template <class Element, bool Observes> class own_gradients {
   public:
@@ -47,7 +47,7 @@ template <class Element, bool Observes> class own_gradients {
             observe(g, sum);
         }
     }
-    /// None is ready any more.
+    /// Begins a step: no gradient is ready.
     void end_step() noexcept { ready_.begin_step(); }
 
   private:

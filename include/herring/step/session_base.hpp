@@ -26,8 +26,8 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// The values of a session, and how far its executions are. A program has this class once; steps and buffers see it, and not
-/// the session, where nothing is moved.
+/// The values of a session, and how far its executions are. A program has this class once; steps and buffers
+/// see it, and not the session, where nothing is moved.
 ///
 /// Lifetime: holds a handle of the world's, so that the program's may be moved.
 class session_base {
@@ -44,13 +44,13 @@ class session_base {
     std::chrono::milliseconds default_timeout() const noexcept { return ranks_.default_timeout(); }
     int local_rank() const noexcept { return topology_.local_rank(ranks_.rank()); }
     topology const& map() const noexcept { return topology_; }
-    /// Whether this rank serves and has no tensors.
+    /// True if this rank serves and has no tensors.
     bool serves() const noexcept { return topology_.is_server(ranks_.rank()); }
     int local_ranks() const noexcept { return topology_.local_size(topology_.node(ranks_.rank())); }
 
-    // ---- executions; once the session is connected ----------------------------------------------------------------------
+    // ---- executions; once the session is connected --------------------------------------------------------
 
-    /// Submitted ones, and those that are over.
+    /// Executions that are submitted, and those that are over.
     std::uint64_t requested() const noexcept {
         return engine_->ledger.requested().load(std::memory_order_acquire);
     }
@@ -61,8 +61,8 @@ class session_base {
     failure const* failed() const noexcept { return engine_->failures.seen(); }
     herring::counters counters() const noexcept { return engine_->counters(); }
 
-    /// Divides a buffer, or a piece of one, as a bucket that is no part of the layout. `operation`: the call, for errors;
-    /// `twofold`: for two results of each element.
+    /// Divides a buffer, or a piece of one, as a bucket that is no part of the layout. `operation`: the call,
+    /// for errors; `twofold`: for two results of each element.
     template <class Sharding>
     void divide(std::size_t elements, bucket& result, std::vector<shard>& shards, char const* operation,
                 bool twofold) {
@@ -76,7 +76,7 @@ class session_base {
         else
             detail::divide<Sharding>(result, view, plan_, shards, how);
     }
-    /// The same of a bucket of which each rank owns a range.
+    /// The same for a bucket of which each rank owns a range.
     HERRING_SEPARABLE void divide_owned(bucket& result, std::size_t elements, std::span<range const> owned,
                                         bool slotted, std::vector<shard>& shards) const;
 
@@ -84,7 +84,8 @@ class session_base {
     ~session_base() = default;
 
     HERRING_SEPARABLE bool on_loopback() const noexcept;
-    /// Compares what all ranks are about to run, and lays out the memory. The plan is there. `attaches`: this rank's trace.
+    /// Compares what all ranks are about to run, and lays out the memory. The plan is there. `attaches`: this
+    /// rank's trace.
     HERRING_SEPARABLE void settle(std::string_view element, std::span<policy_fact const> policies,
                                   memory_traits const& traits,
                                   std::size_t (*local_bytes)(std::size_t, std::size_t) noexcept,
@@ -102,6 +103,12 @@ class session_base {
     bool all_attach_ = false; // the traces of all ranks
     engine_state* engine_ = nullptr;
 };
+
+/// The session's workers tell dedicated servers which call they begin.
+template <class Session> inline constexpr bool has_commands = false;
+template <class Session>
+requires(Session::commands) //
+    inline constexpr bool has_commands<Session> = true;
 
 } // namespace HERRING_NAMESPACE::detail
 

@@ -27,7 +27,8 @@ HERRING_SEPARABLE bool session_base::on_loopback() const noexcept {
     return address.starts_with("127.") || address == "::1";
 }
 
-/// The ranks of other nodes that `rank` exchanges chunks with, ascending: one of both contributes, and the other serves.
+/// The ranks of other nodes that `rank` exchanges chunks with, ascending: one of both contributes, and the
+/// other serves.
 HERRING_SEPARABLE std::vector<int> peers_of(topology const& map, roles const& nodes, int rank) {
     int const node = map.node(rank);
     auto const pushes = [&](int from, int to) {

@@ -13,7 +13,6 @@
 #include "herring/step/calls.hpp"
 #include "herring/step/due_buckets.hpp"
 #include "herring/step/ledger.hpp"
-#include "herring/step/piece.hpp"
 #include "herring/step/session_base.hpp"
 #include "herring/trace/trace.hpp"
 
@@ -25,7 +24,7 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// Of a step that is over when its buckets are.
+/// The rest of a step that is over when its buckets are.
 struct nothing_left {
     status operator()() const noexcept { return {}; }
 };
@@ -38,14 +37,14 @@ struct plain_wait {
     }
 };
 
-/// The steps of a reducer, one after the other: the ledger says what may leave, the tensor store where it lies, the bounce
-/// buffers when it is submitted.
+/// The steps of a reducer, one after the other: the ledger says what may leave, the tensor store where it
+/// lies, the bounce buffers when it is submitted.
 ///
-/// A session runs what leaves. It is an argument of the calls that move something, so that the rest is the same for all
-/// types of elements. `Buckets`: which of the plan's buckets leave; each is a piece.
+/// A session runs what leaves. It is an argument of the calls that move something, so that the rest is the
+/// same for all types of elements. `Buckets`: which of the plan's buckets leave; each is a piece.
 ///
-/// Lifetime: refers to the session's values, and its registration looks at the ledger: a step is constructed before the session
-///           is open, and destroyed after it.
+/// Lifetime: refers to the session's values, and its registration looks at the ledger: a step is constructed
+///           before the session is open, and destroyed after it.
 template <class Store, class Trace, class Buckets = every_bucket> class step {
   public:
     using pointer = typename Store::pointer; // of the caller's elements
@@ -92,25 +91,25 @@ template <class Store, class Trace, class Buckets = every_bucket> class step {
     void ready(Session& session, std::size_t i, pointer external, stream written_in) noexcept {
         if constexpr (has_commands<Session>)
             if (!ledger_.under_way()) command(session);
-        if (mark_ready(i, external, written_in)) bounce_.submit(session, *this);
+        if (mark_ready(i, external, written_in)) submit(session);
         if (bounced_ && bounce_.full()) advance(session);
     }
 
     /// Does what can be done now.
     template <class Session> void advance(Session& session) noexcept {
         session.poll();
-        if (bounced_ && session.failed() == nullptr) bounce_.advance(session, *this);
+        if (bounced_ && session.failed() == nullptr) move_bounced(session);
     }
 
-    /// Whether `end` would return at once.
+    /// True if `end` would return at once.
     bool done() const noexcept {
-        return ledger_.all_ready() && bounce_.submitted() >= leaving_.pieces() &&
-               session_.released() >= end_ &&
-               (!bounced_ || !store_.any_lent() || bounce_.done() >= leaving_.pieces());
+        return ledger_.all_ready() && submitted_ >= leaving_.pieces() && session_.released() >= end_ &&
+               bounce_.empty();
     }
 
-    /// Returns when every tensor holds its result, for whoever reads it in `read_in`; a new step begins. `rest()`, a status: what is
-    /// left to do when all buckets are back. `wait(session, count, deadline)`, a status: what a `plain_wait` does.
+    /// Returns when every tensor holds its result, for work in `read_in`; a new step begins. `rest()`, a
+    /// status: does what is left when all buckets are back. `wait(session, count, deadline)`, a status: waits
+    /// as `plain_wait`.
     template <class Session, class Rest = nothing_left, class Wait = plain_wait>
     status end(Session& session, stream read_in, time_point deadline, Rest const& rest = {},
                Wait const& wait = {}) {
@@ -124,7 +123,10 @@ template <class Store, class Trace, class Buckets = every_bucket> class step {
             trace_.record(trace_event::wait_begin, {.index = 0, .execution = end_});
         else
             trace_(trace_event::wait_begin, 0);
-        if (bounced_ && store_.any_lent()) bounce_.drain(session, *this, leaving_.pieces(), deadline);
+        if (bounced_ && store_.any_lent())
+            for (move_bounced(session); !bounce_.empty() && session.failed() == nullptr;
+                 move_bounced(session))
+                session.until(bounce_.awaited(), deadline);
         if (status ended = wait(session, end_, deadline); !ended.ok()) return ended;
         if (status ended = rest(); !ended.ok()) return ended;
         store_.scatter(read_in, end_);
@@ -142,7 +144,8 @@ template <class Store, class Trace, class Buckets = every_bucket> class step {
         if (ledger_.under_way()) [[unlikely]]
             checks_.throw_step_under_way(operation, ledger_.ready(), ledger_.size(), Store::wait_call);
     }
-    /// What is bounced from now on lies in the caller's memory of a device, and is ordered by this stream.
+    /// Has all that is bounced from now on lie in the caller's memory of a device, and be ordered by this
+    /// stream.
     void order_after(pointer inout, stream in, char const* operation) {
         check_stream(in, operation);
         if (char const* const wrong = store_.check_memory(inout)) [[unlikely]]
@@ -159,47 +162,6 @@ template <class Store, class Trace, class Buckets = every_bucket> class step {
             checks_.throw_misuse(errc::bad_argument, operation, {wrong});
     }
 
-    // ---- the buckets that leave, as a list of pieces ----------------------------------------------------------------------
-
-    std::size_t available() const noexcept { return leaving_.pieces_of(ledger_.full_buckets()); }
-    std::size_t elements(std::size_t n) const noexcept { return of_piece(n).elements; }
-    bool bounced(std::size_t n) const noexcept { return bounced_ && any_lent(of_piece(n)); }
-    std::byte* gather(std::size_t n, std::uint64_t number) noexcept {
-        return store_.gather(of_piece(n), leaving_.bucket(n), number);
-    }
-    template <class Add> void for_each_segment(std::size_t n, Add const& add) const noexcept {
-        bucket const& of = of_piece(n);
-        for_each_tensor_in(plan_, of, [&](std::size_t i, std::size_t from, std::size_t count) {
-            auto* const at = reinterpret_cast<std::byte*>(store_.origin(i, from));
-            add(segment{at, at, plan_.tensors[i].offset + from - of.offset, count});
-        });
-    }
-    std::span<std::byte const> next_in_slot(std::size_t n, std::size_t most) const noexcept {
-        if (leaving_.pieces() - n <= bounce_type::slot_count) return {};
-        for (std::size_t after = n + 1; after <= n + bounce_type::slot_count; ++after)
-            if (!any_lent(of_piece(after))) return {}; // it takes no slot
-        bucket const& next = of_piece(n + bounce_type::slot_count);
-        std::span<std::byte const> found;
-        for_each_tensor_in(plan_, next, [&](std::size_t i, std::size_t from, std::size_t count) {
-            if (count == next.elements && count <= most && store_.is_lent(i))
-                found = {reinterpret_cast<std::byte const*>(store_.origin(i, from)),
-                         count * plan_.element_bytes};
-        });
-        return found;
-    }
-    template <class Session> void submit(Session& session, std::size_t n, piece_place const& at) noexcept {
-        std::size_t const b = leaving_.bucket(n);
-        bucket const& full = plan_.buckets[b];
-        if constexpr (!traces_details<Trace>) // else the session tells, which submits
-            trace_(trace_event::bucket_submitted, static_cast<std::uint32_t>(b));
-        execution e = execution_of(full, plan_.shards.data(), at, b,
-                                   fingerprint_of(full.elements, b ^ leaving_.digest()));
-        e.name = Buckets::name;
-        leaving_.adapt(e, b);
-        if constexpr (requires { session.make_update(e, 0); }) session.make_update(e, leaving_.digest());
-        end_ = session.submit(e);
-    }
-
   private:
     std::string const& name(std::size_t i) const noexcept { return session_.tensors()[i].name; }
 
@@ -213,13 +175,16 @@ template <class Store, class Trace, class Buckets = every_bucket> class step {
             checks_.throw_ready_already(i, name(i));
         if (failure const* const why = session_.failed()) throw error(*why);
     }
-    // A step begins, as the servers are told: without a bucket, that is all that leaves.
+    // Tells the servers that a step begins. Without a bucket, nothing else leaves.
     template <class Session> void command(Session& session) noexcept {
         end_ = std::max(end_, session.desk().begin_step(session));
     }
     // Returns whether more buckets may leave.
     bool mark_ready(std::size_t i, pointer external, stream written_in) noexcept {
-        if (!ledger_.under_way()) bounce_.begin(session_.requested());
+        if (!ledger_.under_way()) {
+            bounce_.begin();
+            submitted_ = 0;
+        }
         store_.order_after(written_in);
         if (external != nullptr && plan_.tensors[i].elements > 0) store_.lend(i, external);
         auto const index = static_cast<std::uint32_t>(i);
@@ -229,6 +194,68 @@ template <class Store, class Trace, class Buckets = every_bucket> class step {
         else
             trace_(trace_event::tensor_ready, index);
         return ledger_.mark_ready(i);
+    }
+
+    // ---- the buckets that leave, each a piece -------------------------------------------------------------
+
+    // Submits the full buckets, in order; one that is bounced waits for a free slot, and those behind it wait
+    // with it.
+    template <class Session> void submit(Session& session) noexcept {
+        for (std::size_t const full = leaving_.pieces_of(ledger_.full_buckets()); submitted_ < full;
+             ++submitted_) {
+            bucket const& of = of_piece(submitted_);
+            if (of.elements == 0) continue;
+            if (!bounced_ || !any_lent(of))
+                submit(session, {.own = store_.gather(of, leaving_.bucket(submitted_), session.requested())});
+            else if (!bounce_.full())
+                submit(session, copy_in(of, session.requested()));
+            else
+                return;
+        }
+    }
+    // Copies out what is released; each free slot takes the next piece at once.
+    template <class Session> void move_bounced(Session& session) noexcept {
+        while (bounce_.copy_out_next(session_)) submit(session);
+        submit(session);
+    }
+    // Piece `submitted_`, at its place.
+    template <class Session> void submit(Session& session, piece_place const& at) noexcept {
+        std::size_t const b = leaving_.bucket(submitted_);
+        bucket const& full = plan_.buckets[b];
+        if constexpr (!traces_details<Trace>) // else the session tells, which submits
+            trace_(trace_event::bucket_submitted, static_cast<std::uint32_t>(b));
+        execution e = execution_of(full, plan_.shards.data(), at, b,
+                                   fingerprint_of(full.elements, b ^ leaving_.digest()));
+        e.name = Buckets::name;
+        leaving_.adapt(e, b);
+        if constexpr (requires { session.make_update(e, 0); }) session.make_update(e, leaving_.digest());
+        end_ = session.submit(e);
+    }
+
+    piece_place copy_in(bucket const& of, std::uint64_t number) noexcept {
+        bounced_piece piece = bounce_.next_piece(of.elements);
+        for_each_tensor_in(plan_, of, [&](std::size_t i, std::size_t from, std::size_t count) {
+            auto* const at = reinterpret_cast<std::byte*>(store_.origin(i, from));
+            piece.add({at, at, plan_.tensors[i].offset + from - of.offset, count});
+        });
+        piece_place at = bounce_.copy_in(piece, number);
+        if (!at.lent.empty()) at.next = next_in_slot(submitted_, at.lent[0].elements);
+        return at;
+    }
+    // The elements of the piece that will follow piece n in its slot, if it is one segment of at most `most`
+    // elements, and every piece between is bounced; else nothing.
+    std::span<std::byte const> next_in_slot(std::size_t n, std::size_t most) const noexcept {
+        if (leaving_.pieces() - n <= bounce_type::slot_count) return {};
+        for (std::size_t after = n + 1; after <= n + bounce_type::slot_count; ++after)
+            if (!any_lent(of_piece(after))) return {}; // it takes no slot
+        bucket const& next = of_piece(n + bounce_type::slot_count);
+        std::span<std::byte const> found;
+        for_each_tensor_in(plan_, next, [&](std::size_t i, std::size_t from, std::size_t count) {
+            if (count == next.elements && count <= most && store_.is_lent(i))
+                found = {reinterpret_cast<std::byte const*>(store_.origin(i, from)),
+                         count * plan_.element_bytes};
+        });
+        return found;
     }
 
     bucket const& of_piece(std::size_t n) const noexcept { return plan_.buckets[leaving_.bucket(n)]; }
@@ -248,7 +275,8 @@ template <class Store, class Trace, class Buckets = every_bucket> class step {
     [[no_unique_address]] Buckets leaving_;
     Store store_;
     bounce_type bounce_;
-    std::uint64_t end_ = 0; // executions up to the last bucket of the step
+    std::size_t submitted_ = 0; // pieces of the step
+    std::uint64_t end_ = 0;     // executions up to the last bucket of the step
 };
 
 } // namespace HERRING_NAMESPACE::detail

@@ -1,4 +1,4 @@
-// herring: the votes of steps: each rank casts a ballot, and all get what any rank voted for, at once or while the next step computes.
+// herring: votes of steps: all ranks get the bits that any rank's ballot has, at once or in the next step.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_STEP_VOTES_HPP
 #define HERRING_STEP_VOTES_HPP
@@ -17,8 +17,8 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// One vote a step, of which at most one travels. `Travel`: nobody asks what the votes of a step say before the next one ends: they
-/// travel meanwhile, so that no rank waits for another one that is less than a step behind.
+/// One vote a step, of which at most one travels. `Travel`: the votes of a step are needed when the next one
+/// ends, and travel meanwhile, so that no rank waits for another one that is less than a step behind.
 ///
 /// Memory:   a ballot; where votes travel, a collective of their own, for others may run meanwhile.
 /// Lifetime: refers to what its collective does. A driver must not run on when it ends while votes travel.
@@ -27,11 +27,11 @@ template <class Element, class Collective, bool Travel> class votes {
     /// `parts`: what a `Collective` is constructed with.
     template <class... Parts> explicit votes(Parts&... parts) : own_(parts...) {}
 
-    /// Casts this rank's ballot. `agreed(ballot)` gets that of all ranks, once: before this returns, or else, where they travel, in
-    /// `finish`. `digest`: what else the ranks have to agree on.
+    /// Casts this rank's ballot. `agreed(ballot)` gets that of all ranks, once: before this returns, or else,
+    /// where they travel, in `finish`. `digest`: what else the ranks have to agree on.
     ///
     /// Cost:   one message of 64 bytes a peer.
-    /// Blocks: until all ranks have cast theirs; not where they travel.
+    /// Blocks: until all ranks have cast a ballot; not where they travel.
     template <class Session, class Agreed>
     status cast(Session& session, Collective& shared, sync::ballot const& mine, std::uint64_t digest,
                 time_point deadline, Agreed const& agreed) {
@@ -39,14 +39,14 @@ template <class Element, class Collective, bool Travel> class votes {
         collective_program const program{
             .operation = Session::template number_of<operations::vote>(), .name = "wait", .digest = digest};
         if constexpr (Travel) {
-            end_ = own_.submit(session, program, ballot_, ballot_, elements);
+            end_ = own_.submit(session, program, {ballot_, ballot_}, elements);
             if (end_ > 0) return {};
         }
-        status ended = shared.run(session, program, ballot_, ballot_, elements, deadline);
+        status ended = shared.run(session, program, {ballot_, ballot_}, elements, deadline);
         if (ended.ok()) agreed(of_all());
         return ended;
     }
-    /// Whether `finish` would return at once.
+    /// True if `finish` would return at once.
     template <class Session> bool are_here(Session const& session) const noexcept {
         return end_ == 0 || session.released() >= end_;
     }

@@ -6,7 +6,8 @@
 
 #include "unit/engine/mesh.hpp"
 
-#include "herring/session/transport_needs.hpp"
+#include "herring/session/construction.hpp"
+#include "herring/session/construction.hpp"
 #include "herring/update/rules.hpp"
 
 #include <bit>

@@ -1,6 +1,6 @@
 // herring: tests of engine/hyper_values.hpp: hyper values as text, and how two ranks' differ.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/engine/hyper_values.hpp"
+#include "herring/engine/state.hpp"
 
 #include "doctest/doctest.h"
 

@@ -371,7 +371,7 @@ class world_of {
                         .fingerprint = static_cast<std::uint32_t>(which * 64 + number * 8) +
                                        static_cast<std::uint32_t>(root + 1),
                         .label = static_cast<std::uint32_t>(which),
-                        .owned = ranges.data()});
+                        .part = {.owned = ranges.data()}});
         r.busy[which] = true;
         ++r.submitted;
     }

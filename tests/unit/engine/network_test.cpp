@@ -1,6 +1,6 @@
 // herring: tests of engine/network.hpp, and of the windows that a core hands messages to: closed lists of routes.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/engine/network.hpp"
+#include "herring/engine/machine.hpp"
 
 #include "doctest/doctest.h"
 

@@ -1,6 +1,6 @@
 // herring: tests of engine/push_order.hpp: places follow from the plan, and the same part of each share lies behind one.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/engine/push_order.hpp"
+#include "herring/engine/window.hpp"
 
 #include "doctest/doctest.h"
 

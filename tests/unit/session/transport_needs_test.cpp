@@ -1,6 +1,6 @@
 // herring: tests of session/transport_needs.hpp; tests/unit/engine holds it against what an engine posts.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/session/transport_needs.hpp"
+#include "herring/session/construction.hpp"
 
 #include "doctest/doctest.h"
 

@@ -32,17 +32,14 @@ struct fake_session {
     failure const* failed() const { return why; }
     execution const& ended(std::uint64_t number) const { return all[number]; }
     void release_one() { run(all[released_count++]); }
-    void until(std::uint64_t count, time_point) {
+    void until(std::uint64_t count) {
         ++waits;
         while (released_count < count && why == nullptr) release_one();
     }
     void submit(piece_place const& at, std::size_t elements) {
-        all.push_back({.own = at.own,
-                       .home = at.home,
-                       .elements = elements,
-                       .lent_parts = static_cast<std::uint32_t>(at.lent.size()),
-                       .lent = at.lent.data(),
-                       .next = at.next});
+        execution e{.elements = elements};
+        at.put_into(e);
+        all.push_back(e);
     }
 };
 
@@ -59,25 +56,8 @@ struct one_piece {
     bool bounced = true;
     std::byte* at = nullptr; // if it is not
 };
-struct list {
-    std::vector<one_piece> all;
-    std::size_t ready = 0;
-    std::vector<std::size_t> submitted{};
 
-    std::size_t available() const { return ready; }
-    std::size_t elements(std::size_t n) const { return all[n].elements; }
-    bool bounced(std::size_t n) const { return all[n].bounced; }
-    std::byte* gather(std::size_t n, std::uint64_t) const { return all[n].at; }
-    template <class Add> void for_each_segment(std::size_t n, Add const& add) const {
-        for (segment const& part : all[n].segments) add(part);
-    }
-    std::span<std::byte const> next_in_slot(std::size_t, std::size_t) const { return {}; }
-    void submit(fake_session& session, std::size_t n, piece_place const& at) {
-        submitted.push_back(n);
-        session.submit(at, elements(n));
-    }
-};
-
+/// Pieces on their way through bounce slots, as steps and collectives move them.
 struct scene {
     plan made = [] {
         plan of_ints;
@@ -89,14 +69,46 @@ struct scene {
     fake_session session{};
     store tensors{memory, made, map, 0};
     detail::bounce_buffers<store> bounce{tensors, 8};
-    list pieces{};
+
+    std::vector<one_piece> pieces{};
+    std::size_t next = 0; ///< piece to be submitted
+    std::size_t out = 0;  ///< pieces copied out
+    std::vector<std::size_t> submitted{};
 
     int* slot(std::size_t n) { return reinterpret_cast<int*>(memory.memory()) + n % 4 * slot_elements; }
+
+    void begin() {
+        bounce.begin();
+        next = out = 0;
+    }
+    /// Submits pieces before `ready` that have room.
+    void submit(std::size_t ready) {
+        for (; next < ready; ++next) {
+            one_piece const& one = pieces[next];
+            if (one.elements == 0) continue;
+            if (one.bounced && bounce.full()) return;
+            piece_place at{.own = one.at};
+            if (one.bounced) {
+                detail::bounced_piece piece = bounce.next_piece(one.elements);
+                for (segment const& part : one.segments) piece.add(part);
+                at = bounce.copy_in(piece, session.requested());
+            }
+            submitted.push_back(next);
+            session.submit(at, one.elements);
+        }
+    }
+    void advance(std::size_t ready) {
+        for (; bounce.copy_out_next(session); ++out) submit(ready);
+        submit(ready);
+    }
+    void drain() {
+        for (advance(pieces.size()); !bounce.empty() && session.failed() == nullptr; advance(pieces.size()))
+            session.until(bounce.awaited());
+    }
 };
 
 std::byte const* in(int const* at) { return reinterpret_cast<std::byte const*>(at); }
 std::byte* out(int* at) { return reinterpret_cast<std::byte*>(at); }
-constexpr time_point no_deadline = time_point::max();
 
 /// Doubles what lies in the slot.
 void twice(execution& e) {
@@ -114,13 +126,12 @@ TEST_CASE("bounce_buffers: pieces come back in order, whatever their number") {
         std::vector<int> from(count * slot_elements), to(from.size());
         for (std::size_t i = 0; i < from.size(); ++i) from[i] = static_cast<int>(i);
         for (std::size_t n = 0; n < count; ++n)
-            on.pieces.all.push_back(
+            on.pieces.push_back(
                 {{{in(&from[n * slot_elements]), out(&to[n * slot_elements]), 0, slot_elements}}});
-        on.pieces.ready = count;
         for (int again = 0; again < 2; ++again) {
             std::fill(to.begin(), to.end(), 0);
-            on.bounce.begin(on.session.requested());
-            on.bounce.drain(on.session, on.pieces, count, no_deadline);
+            on.begin();
+            on.drain();
             for (std::size_t i = 0; i < to.size(); ++i) CHECK(to[i] == 2 * static_cast<int>(i));
         }
         CHECK(on.session.all.size() == 2 * count);
@@ -131,29 +142,27 @@ TEST_CASE("bounce_buffers: no more pieces are under way than there are slots; a 
     scene on;
     std::vector<int> from(10 * slot_elements), to(from.size());
     for (std::size_t n = 0; n < 10; ++n)
-        on.pieces.all.push_back(
+        on.pieces.push_back(
             {{{in(&from[n * slot_elements]), out(&to[n * slot_elements]), 0, slot_elements}}});
-    on.bounce.begin(on.session.requested());
-    on.bounce.advance(on.session, on.pieces);
-    CHECK(on.bounce.submitted() == 0); // none is available yet
-    on.pieces.ready = 2;
-    on.bounce.submit(on.session, on.pieces);
-    CHECK(on.bounce.submitted() == 2);
+    on.begin();
+    on.advance(0);
+    CHECK(on.next == 0); // none is available yet
+    on.submit(2);
+    CHECK(on.next == 2);
     CHECK_FALSE(on.bounce.full());
-    on.pieces.ready = 10;
-    on.bounce.submit(on.session, on.pieces);
-    CHECK(on.bounce.submitted() == 4);
+    on.submit(10);
+    CHECK(on.next == 4);
     CHECK(on.bounce.full());
-    on.bounce.advance(on.session, on.pieces); // nothing is released
-    CHECK(on.bounce.done() == 0);
+    on.advance(10); // nothing is released
+    CHECK(on.out == 0);
     on.session.release_one();
     on.session.release_one();
-    on.bounce.advance(on.session, on.pieces);
-    CHECK(on.bounce.done() == 2);
-    CHECK(on.bounce.submitted() == 6);
-    on.bounce.drain(on.session, on.pieces, 10, no_deadline);
-    CHECK(on.bounce.done() == 10);
-    CHECK(on.pieces.submitted == std::vector<std::size_t>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9});
+    on.advance(10);
+    CHECK(on.out == 2);
+    CHECK(on.next == 6);
+    on.drain();
+    CHECK(on.out == 10);
+    CHECK(on.submitted == std::vector<std::size_t>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9});
 }
 
 TEST_CASE(
@@ -167,13 +176,13 @@ TEST_CASE(
         if (n % 3 == 1) piece.elements = 0;
         if (n % 3 == 2) piece = {{}, slot_elements, false, out(elsewhere.data())};
         if (piece.elements > 0) due.push_back(n);
-        on.pieces.all.push_back(piece);
+        on.pieces.push_back(piece);
     }
-    on.pieces.ready = 12;
     on.session.run = twice;
-    on.bounce.begin(on.session.requested());
-    on.bounce.drain(on.session, on.pieces, 12, no_deadline);
-    CHECK(on.pieces.submitted == due);
+    on.begin();
+    on.drain();
+    on.session.until(on.session.requested()); // the last one takes no slot
+    CHECK(on.submitted == due);
     CHECK(on.session.all.size() == 8);
     for (std::size_t n = 0; n < 12; ++n) CHECK(buffer[n * slot_elements] == (n % 3 == 0 ? 2 : 1));
     CHECK(elsewhere[0] == 7 * 16);
@@ -184,13 +193,12 @@ TEST_CASE("bounce_buffers: a segment is read, written, both or neither; between 
     scene on;
     std::vector<int> read(8, 5), written(8, 9), both(8, 3);
     // As a rank sees it: it gives one range, gets another, and gives and gets a third.
-    on.pieces.all = {{{{in(read.data()), nullptr, 0, 6},
-                       {nullptr, out(written.data()), 8, 8},
-                       {in(both.data()), out(both.data()), 16, 7}}}};
-    on.pieces.ready = 1;
-    on.bounce.begin(on.session.requested());
+    on.pieces = {{{{in(read.data()), nullptr, 0, 6},
+                   {nullptr, out(written.data()), 8, 8},
+                   {in(both.data()), out(both.data()), 16, 7}}}};
+    on.begin();
     for (std::size_t i = 0; i < slot_elements; ++i) on.slot(0)[i] = 100;
-    on.bounce.submit(on.session, on.pieces);
+    on.submit(1);
     int const* const slot = on.slot(0);
     CHECK(slot[5] == 5);
     CHECK(slot[6] == 0);   // padding
@@ -200,7 +208,7 @@ TEST_CASE("bounce_buffers: a segment is read, written, both or neither; between 
     CHECK(slot[31] == 0);
     CHECK(on.session.all[0].lent_parts == 3); // what each rank reads and writes: the engine chooses by it
     on.session.run = twice;
-    on.bounce.drain(on.session, on.pieces, 1, no_deadline);
+    on.drain();
     CHECK(read == std::vector<int>(8, 5));
     CHECK(written == std::vector<int>(8, 200));
     CHECK(both == std::vector<int>{6, 6, 6, 6, 6, 6, 6, 3});
@@ -211,9 +219,8 @@ TEST_CASE("bounce_buffers: a slot that was exchanged changes its place, and noth
     std::vector<int> others(slot_elements, 40), buffer(10 * slot_elements, 1);
     for (std::size_t n = 0; n < 9; ++n) {
         int* const at = &buffer[n * slot_elements];
-        on.pieces.all.push_back({{{in(at), out(at), 0, slot_elements}}});
+        on.pieces.push_back({{{in(at), out(at), 0, slot_elements}}});
     }
-    on.pieces.ready = 9;
     std::size_t number = 0;
     on.session.run = [&](execution& e) {
         if (number++ != 1) return twice(e);
@@ -223,8 +230,8 @@ TEST_CASE("bounce_buffers: a slot that was exchanged changes its place, and noth
         e.home = 1;
         e.how = herring::lending::swap;
     };
-    on.bounce.begin(on.session.requested());
-    on.bounce.drain(on.session, on.pieces, 9, no_deadline);
+    on.begin();
+    on.drain();
     CHECK(buffer[slot_elements] == 77);
     CHECK(buffer[slot_elements + 1] == 1);
     CHECK(on.session.all[5].own == out(others.data())); // the same slot's next
@@ -237,14 +244,13 @@ TEST_CASE("bounce_buffers: a failure ends a wait") {
     scene on;
     std::vector<int> buffer(6 * slot_elements);
     for (std::size_t n = 0; n < 6; ++n)
-        on.pieces.all.push_back({{{in(&buffer[n * slot_elements]), out(&buffer[n * slot_elements]), 0, 8}}});
-    on.pieces.ready = 6;
+        on.pieces.push_back({{{in(&buffer[n * slot_elements]), out(&buffer[n * slot_elements]), 0, 8}}});
     failure const lost = failure::make(errc::peer_lost, 0, 1, "reduce", "it is gone");
     on.session.run = [&](execution&) {
         if (on.session.released_count == 2) on.session.why = &lost;
     };
-    on.bounce.begin(on.session.requested());
-    on.bounce.drain(on.session, on.pieces, 6, no_deadline);
-    CHECK(on.bounce.done() < 6);
+    on.begin();
+    on.drain();
+    CHECK(on.out < 6);
     CHECK(on.session.waits == 2);
 }

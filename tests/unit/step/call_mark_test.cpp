@@ -1,6 +1,6 @@
 // herring: tests of step/call_mark.hpp: one call at a time, and who holds it.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/step/call_mark.hpp"
+#include "herring/step/calls.hpp"
 
 #include "doctest/doctest.h"
 

@@ -46,25 +46,25 @@ struct session {
 };
 template <class Element> struct collective {
     explicit collective(world&) {}
-    static void take(world& of, herring::detail::collective_program const& program, void const* in, void* out,
-                     std::size_t elements) {
+    static void take(world& of, herring::detail::collective_program const& program,
+                     herring::detail::collective_buffers const& memory, std::size_t elements) {
         CHECK(program.operation == 7);
         CHECK(std::string(program.name) == "wait");
-        std::memcpy(&of.cast, in, sizeof of.cast);
+        std::memcpy(&of.cast, memory.in, sizeof of.cast);
         of.digest = program.digest;
-        of.result = out;
+        of.result = memory.out;
         of.bytes = elements * sizeof(Element);
     }
-    std::uint64_t submit(session& on, herring::detail::collective_program const& program, void const* in,
-                         void* out, std::size_t elements) {
+    std::uint64_t submit(session& on, herring::detail::collective_program const& program,
+                         herring::detail::collective_buffers const& memory, std::size_t elements) {
         ++on.of.submitted;
-        take(on.of, program, in, out, elements);
+        take(on.of, program, memory, elements);
         return on.of.can_travel ? 3 : 0;
     }
-    status run(session& on, herring::detail::collective_program const& program, void const* in, void* out,
-               std::size_t elements, time_point) {
+    status run(session& on, herring::detail::collective_program const& program,
+               herring::detail::collective_buffers const& memory, std::size_t elements, time_point) {
         ++on.of.run;
-        take(on.of, program, in, out, elements);
+        take(on.of, program, memory, elements);
         return on.of.end();
     }
 };

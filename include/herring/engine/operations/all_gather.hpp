@@ -52,7 +52,7 @@ class all_gather_traffic {
         for (int l = 0; l < state_.who.local_size; ++l) // this is the credit: the range has been sent
             state_.copy(state_.result_of(e, l, c.offset), state_.given_by(e, c.owner, c.offset), c.elements);
     }
-    range given(execution const& e) const noexcept { return e.owned[state_.who.rank]; }
+    range given(execution const& e) const noexcept { return e.part.owned[state_.who.rank]; }
 
   private:
     engine_state& state_;
@@ -112,7 +112,7 @@ class all_gather {
     }
     void combine_mailboxes(execution const& e, std::byte* const* boxes) noexcept {
         for (int l = 0; l < state_.who.local_size; ++l) {
-            range const theirs = e.owned[state_.who.rank_of(l)];
+            range const theirs = e.part.owned[state_.who.rank_of(l)];
             state_.copy(state_.result_of(e, state_.who.local, theirs.offset),
                         boxes[l] + theirs.offset * state_.element_bytes, theirs.elements);
         }

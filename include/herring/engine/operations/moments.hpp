@@ -20,7 +20,7 @@ namespace HERRING_NAMESPACE::detail {
 
 /// Messages of all-moments. A part has the whole chunk: of a node with one rank its contribution; of several
 /// ranks their sum, and behind it the sum of their squared distances from their mean. Results of the first
-/// shards are means. The second shards, `second_begin` behind them, return deviations; their pushes are
+/// shards are means. The second shards, `part.second.begin` behind them, return deviations; their pushes are
 /// empty, for the credit.
 class moments_traffic {
   public:
@@ -53,17 +53,19 @@ class moments_traffic {
     range given(execution const& e) const noexcept { return {0, e.elements}; }
 
     /// True for a chunk of deviations.
-    static bool is_second(execution const& e, chunk const& c) noexcept { return c.offset >= e.second_begin; }
+    static bool is_second(execution const& e, chunk const& c) noexcept {
+        return c.offset >= e.part.second.begin;
+    }
     /// The place of local rank l for the deviation of element `offset`.
     std::byte* deviation_of(execution const& e, int l, std::size_t offset) const noexcept {
-        if (e.out != nullptr) return e.second_out + offset * state_.element_bytes;
-        return state_.given_by(e, l, e.second_begin + offset);
+        if (e.out != nullptr) return e.part.second.out + offset * state_.element_bytes;
+        return state_.given_by(e, l, e.part.second.begin + offset);
     }
 
   private:
     std::size_t numbers_of(int node) const noexcept { return state_.who.map.local_size(node) > 1 ? 2 : 1; }
     std::byte* result_of(execution const& e, int l, chunk const& c) const noexcept {
-        return is_second(e, c) ? deviation_of(e, l, c.offset - e.second_begin)
+        return is_second(e, c) ? deviation_of(e, l, c.offset - e.part.second.begin)
                                : state_.result_of(e, l, c.offset);
     }
 
@@ -76,7 +78,7 @@ namespace HERRING_NAMESPACE::operations {
 
 /// All ranks contribute. The rank that combines a chunk has all contributions, or sums of nodes, and computes
 /// both results together. By two hops deviations are returned behind the means. The execution has
-/// `second_begin`; with `out`, also `second_out`.
+/// `part.second`.
 template <class Element, class Update> class moments {
   public:
     using traffic = detail::moments_traffic;

@@ -79,7 +79,7 @@ template <class Element, class Update> class reduce_scatter {
                 all_.combine(e, own, parts, begin, state_.result_of(e, l, own.offset));
     }
     void combine_mailboxes(execution const& e, std::byte* const* boxes) noexcept {
-        range const own = e.owned[state_.who.rank];
+        range const own = e.part.owned[state_.who.rank];
         if (own.elements > 0)
             all_.combine_local([&](int l) { return boxes[l] + own.offset * sizeof(Element); },
                                state_.result_of(e, state_.who.local, own.offset), own.elements);

@@ -8,7 +8,6 @@
 #include "herring/engine/core.hpp"
 #include "herring/engine/messages.hpp"
 #include "herring/engine/operation.hpp"
-#include "herring/engine/push_order.hpp"
 #include "herring/engine/window.hpp"
 #include "herring/plan/plan.hpp"
 
@@ -47,6 +46,25 @@ struct two_hop_windows {
         for (std::size_t i = 0; i < pairs.size(); ++i)
             if (push_window const& out = pairs[i].pushes; out.any_unanswered())
                 ask(i, out.oldest_unanswered().execution, "it has not returned the sum");
+    }
+
+    /// Posts a push to a server that belongs to no execution and gets no result; no push to this server
+    /// follows it. False: not now, or never because the peer is lost.
+    template <class Core>
+    bool send_unanswered(Core& core, std::size_t to, std::uint32_t fingerprint,
+                         std::span<std::byte const> from) noexcept {
+        // Counted as a message of the execution that would be the next one.
+        std::uint64_t const number = core.ledger.submitted();
+        core.ledger.add(number);
+        ++core.peers[to].sends;
+        if (core.transport.post_send(peer_id::at(to),
+                                     tag_of(message::push, pairs[to].pushes.next(), fingerprint,
+                                            core.ledger.networked_before(number)),
+                                     from, token{message::push, to, 0, number}.packed()))
+            return true;
+        core.ledger.done(number);
+        --core.peers[to].sends;
+        return false;
     }
 
     /// The exchange with one peer.

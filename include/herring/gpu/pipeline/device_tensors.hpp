@@ -12,7 +12,7 @@
 #include "herring/gpu/runtime.hpp"
 #include "herring/plan/memory_map.hpp"
 #include "herring/plan/plan.hpp"
-#include "herring/step/piece.hpp"
+#include "herring/step/bounce_buffers.hpp"
 #include "herring/trace/trace.hpp"
 
 #include <cstddef>

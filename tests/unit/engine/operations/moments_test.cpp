@@ -73,7 +73,7 @@ void submit(world<T>& all, divisions<T>& by, typename world<T>::rank& r, std::si
                     .elements = whole.elements,
                     .fingerprint = static_cast<std::uint32_t>(which),
                     .label = static_cast<std::uint32_t>(which),
-                    .second_begin = herring::detail::twofold_begin(whole.elements, all.made)});
+                    .part = {.second = {herring::detail::twofold_begin(whole.elements, all.made)}}});
     ++r.submitted;
 }
 
@@ -172,8 +172,8 @@ TEST_CASE("moments: results land elsewhere than the contribution where no other 
                               .own = reinterpret_cast<std::byte*>(in[r].data()),
                               .elements = n,
                               .out = reinterpret_cast<std::byte*>(mean[r].data()),
-                              .second_begin = herring::detail::twofold_begin(n, all.made),
-                              .second_out = reinterpret_cast<std::byte*>(deviation[r].data())});
+                              .part = {.second = {herring::detail::twofold_begin(n, all.made),
+                                                  reinterpret_cast<std::byte*>(deviation[r].data())}}});
             ++one.submitted;
         }
         REQUIRE(all.settle());

@@ -160,10 +160,10 @@ TEST_CASE("operations: results land elsewhere than the contribution where no oth
                                   .operation = static_cast<std::uint8_t>(gathers ? 2 : 1),
                                   .own = reinterpret_cast<std::byte*>(in[r].data()),
                                   .elements = n,
-                                  .owned = ranges.data(),
                                   .out = reinterpret_cast<std::byte*>(out[r].data()),
                                   .own_begin = gathers ? own.offset : 0,
-                                  .out_begin = gathers ? 0 : own.offset});
+                                  .out_begin = gathers ? 0 : own.offset,
+                                  .part = {.owned = ranges.data()}});
                 ++one.submitted;
             }
             REQUIRE(all.settle());
@@ -208,9 +208,9 @@ TEST_CASE(
                           .operation = 2,
                           .own = reinterpret_cast<std::byte*>(from),
                           .elements = n,
-                          .owned = ranges.data(),
                           .out = reinterpret_cast<std::byte*>(out[r].data()),
-                          .own_begin = ranges[r].offset});
+                          .own_begin = ranges[r].offset,
+                          .part = {.owned = ranges.data()}});
         ++one.submitted;
     };
     auto const first = [&](std::size_t r) {

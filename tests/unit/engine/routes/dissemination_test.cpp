@@ -4,7 +4,7 @@
 
 #include "doctest/doctest.h"
 
-#include "herring/session/transport_needs.hpp"
+#include "herring/session/construction.hpp"
 #include "unit/engine/mesh.hpp"
 
 #include <cstdint>

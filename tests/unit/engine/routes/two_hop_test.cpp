@@ -8,6 +8,7 @@
 #include "unit/engine/mesh.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -45,6 +46,29 @@ struct lopsided {
 using lopsided_world = mesh::world_of<std::int32_t, herring::update::sum, lopsided>;
 
 } // namespace
+
+TEST_CASE("two_hop_windows: a push of no execution comes as the next one, and its send is counted") {
+    mesh::world_of<std::int32_t> all({1, 1, 1}, {4096}, mesh::small_tuning(), 2, 0);
+    for (auto& one : all.ranks) all.submit(*one, 0);
+    REQUIRE(all.settle());
+    auto& core = all.ranks[0]->runs->core();
+    std::uint64_t const before = core.counters().messages_sent;
+    std::array<std::byte, 64> const last{};
+    REQUIRE(core.send_unanswered(core, 1, 77, last));
+    CHECK(core.peers[1].sends == 1);
+    for (int i = 0; i < 200 && core.peers[1].sends > 0; ++i) core.poll_transport();
+    CHECK(core.peers[1].sends == 0);
+    CHECK(core.counters().messages_sent == before + 1);
+    CHECK_FALSE(core.ledger.is_pending(core.ledger.submitted()));
+    auto& server = all.ranks[static_cast<std::size_t>(core.peers[1].rank)]->runs->core();
+    for (int i = 0; i < 200; ++i) server.poll_transport();
+    REQUIRE(server.peers[0].rank == 0);
+    herring::detail::two_hop_windows const& windows = server;
+    herring::detail::arrival const& got = windows.pairs[0].served.arrived();
+    CHECK(got.here);
+    CHECK(got.bytes == last.size());
+    CHECK(got.fingerprint == 77);
+}
 
 TEST_CASE("two_hop_route: a rank pushes a window to each server, and no more before results come") {
     mesh::world_of<std::int32_t> all({1, 1, 1}, {4096}, mesh::small_tuning(), 2, 0);

@@ -1,7 +1,7 @@
-// herring: what the collectives' headers share: the forms of a call, its checks, and its run by a reducer.
+// herring: a call of a collective that is a free function: its forms, its checks, and its run by a reducer.
 // SPDX-License-Identifier: Apache-2.0
-#ifndef HERRING_COLLECTIVES_DOOR_HPP
-#define HERRING_COLLECTIVES_DOOR_HPP
+#ifndef HERRING_COLLECTIVES_CALL_HPP
+#define HERRING_COLLECTIVES_CALL_HPP
 
 #include "herring/base/config.hpp"
 #include "herring/base/error.hpp"
@@ -9,7 +9,7 @@
 #include "herring/model/range.hpp"
 #include "herring/policy/policy.hpp"
 #include "herring/reducer.hpp"
-#include "herring/step/call_forms.hpp"
+#include "herring/session/all_reduce_calls.hpp"
 #include "herring/step/collective.hpp"
 
 #include <chrono>
@@ -80,15 +80,16 @@ concept no_form = accepted<Pack> && !requires(Arguments && ... arguments) {
     Form<typename Pack::element>::take(static_cast<Arguments&&>(arguments)...);
 };
 
-/// A friend of the reducer: runs collectives that are free functions. One call at a time, between steps.
-struct door {
+/// Runs collectives that are free functions. One call at a time, between steps.
+struct collective_call {
     using share = collective_program::share;
 
     template <class Pack> static std::chrono::milliseconds timeout_of(basic_reducer<Pack>& reduce) noexcept {
-        return reduce.default_timeout();
+        return reducer_access::core(reduce).session_.default_timeout();
     }
 
-    /// `whole`: the buffer of all elements; `part`: the memory of this rank's range, for a program with owners.
+    /// `whole`: the buffer of all elements; `part`: the memory of this rank's range, for a program with
+    /// owners.
     ///
     /// Errors: a misuse is thrown, a failure returned.
     template <class Pack>
@@ -97,21 +98,19 @@ struct door {
                       time_point deadline) {
         using element = typename Pack::element;
         char const* const operation = program.name;
-        call const here(reduce.calls_, operation);
-        if (failure const* const why = reduce.session_.failed()) return status(*why);
-        reduce.parts_->steps.check_between_steps(operation);
+        auto& core = reducer_access::core(reduce);
+        call const here(core.calls_, operation);
+        if (failure const* const why = core.session_.failed()) return status(*why);
+        core.parts_->steps.check_between_steps(operation);
         std::size_t const elements = whole.size() / sizeof(element);
-        world& ranks = reduce.session_.ranks();
+        world& ranks = core.session_.ranks();
         if (program.has_owners())
-            check_owned(reduce.calls_, operation, whole, part, reduce.owned(elements), sizeof(element));
+            check_owned(core.calls_, operation, whole, part, reduce.owned(elements), sizeof(element));
         else
-            check_root(reduce.calls_, operation, program.root, ranks.topology());
+            check_root(core.calls_, operation, program.root, ranks.topology());
         void const* const in = program.gives == share::owned ? part.data() : whole.data();
         void const* const out = program.takes == share::owned ? part.data() : whole.data();
-        status ended = reduce.parts_->collectives.run(reduce.session_, program, in, const_cast<void*>(out),
-                                                      elements, deadline);
-        reduce.session_.rethrow_of_handlers();
-        return ended;
+        return core.run(program, {in, const_cast<void*>(out)}, elements, deadline);
     }
 
     /// The mean and the deviation of all ranks' buffers.
@@ -122,20 +121,16 @@ struct door {
                               std::span<Element> mean, std::span<Element> deviation, time_point deadline) {
         using update = typename rule<typename Pack::update>::type;
         constexpr char const* operation = "all_moments";
-        call const here(reduce.calls_, operation);
-        if (failure const* const why = reduce.session_.failed()) return status(*why);
-        reduce.parts_->steps.check_between_steps(operation);
-        int const ranks = reduce.session_.ranks().workers();
-        check_divisor(reduce.calls_, operation, update::name, update::divisor_of_squares(ranks), ranks);
-        check_moments(reduce.calls_, operation, std::as_bytes(in), std::as_bytes(mean),
+        auto& core = reducer_access::core(reduce);
+        call const here(core.calls_, operation);
+        if (failure const* const why = core.session_.failed()) return status(*why);
+        core.parts_->steps.check_between_steps(operation);
+        int const ranks = core.session_.ranks().workers();
+        check_divisor(core.calls_, operation, update::name, update::divisor_of_squares(ranks), ranks);
+        check_moments(core.calls_, operation, std::as_bytes(in), std::as_bytes(mean),
                       std::as_bytes(deviation), sizeof(Element));
-        status ended = reduce.parts_->collectives.run(reduce.session_,
-                                                      {.operation = number_of<Pack, moments<Pack>>(),
-                                                       .name = operation,
-                                                       .second_out = deviation.data()},
-                                                      in.data(), mean.data(), in.size(), deadline);
-        reduce.session_.rethrow_of_handlers();
-        return ended;
+        return core.run({.operation = number_of<Pack, moments<Pack>>(), .name = operation, .twofold = true},
+                        {in.data(), mean.data(), deviation.data()}, in.size(), deadline);
     }
 
     template <class Pack, class Operation> static constexpr std::uint8_t number_of() noexcept {
@@ -160,10 +155,10 @@ struct door {
 /// The element type of a reducer, where it is not to be deduced: a std::vector is taken too.
 template <class Pack> using element_of = typename Pack::element;
 
-/// What a collective returns by the reducer of a refused pack: a status, if there is a deadline.
+/// The result of a collective with the reducer of a refused pack: a status, if there is a deadline.
 template <class... Arguments>
 using inert_status = std::conditional_t<sizeof...(Arguments) == 3, status, void>;
 
 } // namespace HERRING_NAMESPACE::detail
 
-#endif // HERRING_COLLECTIVES_DOOR_HPP
+#endif // HERRING_COLLECTIVES_CALL_HPP
