@@ -1,5 +1,5 @@
-// herring: the templates that a program with HERRING_SEPARATE compiles once, in herring/src.hpp: engines of
-// reducers over tcp. SPDX-License-Identifier: Apache-2.0
+// herring: the templates that a program with HERRING_SEPARATE compiles once: engines of reducers over tcp.
+// SPDX-License-Identifier: Apache-2.0
 //
 // Included at the end of each header that they need, in whatever order a program includes these: the last one
 // declares the templates. So this file includes nothing, and is read more than once. Engines of other

@@ -7,7 +7,6 @@
 #include "unit/engine/mesh.hpp"
 
 #include "herring/session/construction.hpp"
-#include "herring/session/construction.hpp"
 #include "herring/update/rules.hpp"
 
 #include <bit>
