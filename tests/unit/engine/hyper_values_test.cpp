@@ -1,4 +1,4 @@
-// herring: tests of engine/hyper_values.hpp: hyper values as text, and how two ranks' differ.
+// herring: tests of the hyper values in engine/state.hpp: hyper values as text, and how two ranks' differ.
 // SPDX-License-Identifier: Apache-2.0
 #include "herring/engine/state.hpp"
 

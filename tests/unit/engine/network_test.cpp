@@ -1,4 +1,4 @@
-// herring: tests of engine/network.hpp, and of the windows that a core hands messages to: closed lists of routes.
+// herring: tests of the list of routes in engine/machine.hpp, and of the windows that a core hands messages to: closed lists of routes.
 // SPDX-License-Identifier: Apache-2.0
 #include "herring/engine/machine.hpp"
 

@@ -1,4 +1,4 @@
-// herring: tests of engine/push_order.hpp: places follow from the plan, and the same part of each share lies behind one.
+// herring: tests of the order of pushes in engine/window.hpp: places follow from the plan, and the same part of each share lies behind one.
 // SPDX-License-Identifier: Apache-2.0
 #include "herring/engine/window.hpp"
 

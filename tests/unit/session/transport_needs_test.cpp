@@ -1,4 +1,4 @@
-// herring: tests of session/transport_needs.hpp; tests/unit/engine holds it against what an engine posts.
+// herring: tests of the transport needs in session/construction.hpp; tests/unit/engine holds it against what an engine posts.
 // SPDX-License-Identifier: Apache-2.0
 #include "herring/session/construction.hpp"
 

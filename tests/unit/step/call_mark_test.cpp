@@ -1,4 +1,4 @@
-// herring: tests of step/call_mark.hpp: one call at a time, and who holds it.
+// herring: tests of the call mark in step/calls.hpp: one call at a time, and who holds it.
 // SPDX-License-Identifier: Apache-2.0
 #include "herring/step/calls.hpp"
 
