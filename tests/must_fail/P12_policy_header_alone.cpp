@@ -6,7 +6,7 @@
 #endif
 #include <cstdint>
 
-namespace herring {
+namespace HERRING_NAMESPACE {
 enum class wait_action : std::uint8_t;
 }
 struct hurry {

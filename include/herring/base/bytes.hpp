@@ -32,12 +32,12 @@ constexpr std::size_t round_up(std::size_t value, std::size_t to) noexcept {
     return divide_up(value, to) * to;
 }
 
-/// Writes an integer as little-endian bytes. Cost: one store.
+/// Writes an integer as little-endian bytes: one store.
 template <class Integer> constexpr void put(std::byte* to, Integer value) noexcept {
     for (std::size_t i = 0; i < sizeof(Integer); ++i) to[i] = static_cast<std::byte>(value >> (8 * i));
 }
 
-/// Reads an integer of little-endian bytes. Cost: one load.
+/// Reads an integer of little-endian bytes: one load.
 template <class Integer> constexpr Integer get(std::byte const* from) noexcept {
     Integer value = 0;
     for (std::size_t i = 0; i < sizeof(Integer); ++i)

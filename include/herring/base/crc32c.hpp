@@ -125,8 +125,7 @@ crc32c_by_instruction(std::byte* to, std::byte const* from, std::size_t size, st
 
 #endif
 
-/// True if this processor has the instructions. Cost: two tests of what the compiler's library found at
-/// start.
+/// True if this processor has the instructions: two tests of what the compiler's library found at start.
 inline bool crc32c_by_hardware() noexcept {
 #if defined(__x86_64__)
     return __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("pclmul");

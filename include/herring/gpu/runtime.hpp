@@ -7,7 +7,7 @@
 #include "herring/base/error.hpp"
 #include "herring/control/world.hpp"
 #include "herring/gpu/kernel/batched_copy.hpp"
-#include "herring/gpu/kernel/fold.hpp"
+#include "herring/gpu/kernel/fold_args.hpp"
 #include "herring/gpu/kernel/inspection.hpp"
 #include "herring/update/rules.hpp"
 

@@ -23,7 +23,7 @@ struct launch_options {
     /// The role of each rank; empty: all are workers. A server is a node by itself, and calls
     /// `herring::serve`.
     std::vector<role> roles{};
-    /// The bandwidth of each rank's network, for `placement::optimal`; empty: not declared. Units: Mbit/s.
+    /// The bandwidth of each rank's network in Mbit/s, for `placement::optimal`; empty: not declared.
     std::vector<int> rates{};
     /// Time for which the other ranks may go on after one has failed, before they are ended.
     std::chrono::milliseconds grace{5'000};

@@ -55,10 +55,10 @@ HERRING_SETUP inline std::uint64_t bytes_of(manifest const& all) noexcept {
 }
 
 /// One call of all ranks.
-class collective_call {
+class checkpoint_call {
   public:
     /// `bytes`: of the files that may be written or read, by all ranks, while this one waits.
-    collective_call(world& ranks, char const* operation, std::uint64_t bytes)
+    checkpoint_call(world& ranks, char const* operation, std::uint64_t bytes)
         : ranks_(ranks), operation_(operation) {
         allow_for(bytes);
     }
@@ -293,7 +293,7 @@ HERRING_SEPARABLE std::string folder_of_workers(world& ranks, std::string const&
 HERRING_SEPARABLE replicas_alike compare_replicas(world& ranks, checkpoint_kind const& kind,
                                                   std::uint64_t weights_key, bool rank_0_has_common,
                                                   std::uint64_t state_key) {
-    checkpoints::collective_call all(ranks, "save", checkpoints::bytes_of(kind));
+    checkpoints::checkpoint_call all(ranks, "save", checkpoints::bytes_of(kind));
     given_by_all const given = all.agreed([&] {
         byte_buffer mine;
         wire::append<std::uint64_t>(mine, weights_key);
@@ -326,7 +326,7 @@ HERRING_SEPARABLE void begin_save(begun_save& begun, world& ranks, char const* o
     std::uint64_t bytes = ranks.rank() == lowest ? sum_of_bytes(section_bytes, user.size()) : section_bytes;
     for (tensor_memory const& one : owned)
         bytes = sum_of_bytes(bytes, one.elements * kind.shape.element_bytes());
-    collective_call all(ranks, operation, bytes_of(kind));
+    checkpoint_call all(ranks, operation, bytes_of(kind));
     begun.keeper = all.keeper(owns);
     bool const keeps = ranks.rank() == begun.keeper;
     given_by_all const prepared = all.agreed([&] {
@@ -353,7 +353,7 @@ HERRING_SEPARABLE void end_save(begun_save& begun, world& ranks, char const* ope
                                 checkpoint_kind const& kind, failure const& how,
                                 checkpoints::file_entry const* part, checkpoints::section const* own) {
     using namespace checkpoints;
-    collective_call all(ranks, operation, begun.bytes);
+    checkpoint_call all(ranks, operation, begun.bytes);
     bool const keeps = ranks.rank() == begun.keeper;
     bool all_wrote = false;
     bool may_be_in_force = false; // as the keeper knows
@@ -449,7 +449,7 @@ HERRING_SEPARABLE loaded_checkpoint load_checkpoint(world& ranks, std::string co
                                                     std::span<checkpoints::tensor_memory const> weights,
                                                     std::span<checkpoints::tensor_memory const> state) {
     using namespace checkpoints;
-    collective_call all(ranks, "load", bytes_of(kind));
+    checkpoint_call all(ranks, "load", bytes_of(kind));
     int const keeper = all.keeper(ranks.worker() == 0);
     bool const keeps = ranks.rank() == keeper, reads_state = kind.shape.states > 0 && !state.empty(),
                reads = reads_state || !weights.empty();

@@ -237,8 +237,7 @@ template <class Store, class Sharding> class collective {
                     .label = no_bucket,
                     .name = program_.name,
                     .part = {.owned = of.owned.data()}};
-        if (program_.twofold)
-            e.part = {.second = {twofold_begin(of.whole.elements, session_.plan()), nullptr}};
+        if (program_.twofold) e.part.second = {twofold_begin(of.whole.elements, session_.plan()), nullptr};
         return e;
     }
 

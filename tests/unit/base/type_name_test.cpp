@@ -4,12 +4,10 @@
 
 #include "doctest/doctest.h"
 
+#include "herring/update/rules.hpp"
+
 #include <string>
 #include <string_view>
-
-namespace HERRING_NAMESPACE::for_this_test {
-struct kind {};
-} // namespace HERRING_NAMESPACE::for_this_test
 
 namespace {
 struct line {

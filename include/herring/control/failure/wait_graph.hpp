@@ -1,5 +1,4 @@
-// herring: the root cause when a rank waits in vain: the end of a chain of ranks that wait for each other.
-// Pure.
+// herring: the root cause when a rank waits in vain: the end of a chain of ranks that wait. Pure.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_CONTROL_FAILURE_WAIT_GRAPH_HPP
 #define HERRING_CONTROL_FAILURE_WAIT_GRAPH_HPP

@@ -1,5 +1,4 @@
-// herring: the part of an endpoint without a role: settings, connections, the board of failures, waiting
-// callers.
+// herring: the part of an endpoint without a role: settings, connections, failures, waiting callers.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_CONTROL_RENDEZVOUS_ENDPOINT_BASE_HPP
 #define HERRING_CONTROL_RENDEZVOUS_ENDPOINT_BASE_HPP

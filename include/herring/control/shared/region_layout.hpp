@@ -1,5 +1,4 @@
-// herring: the memory that all ranks of a launch map: for each rank a slot, a failure, two areas and a
-// report.
+// herring: the memory that all ranks of a launch map: a slot, a failure, two areas and a report a rank.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_CONTROL_SHARED_REGION_LAYOUT_HPP
 #define HERRING_CONTROL_SHARED_REGION_LAYOUT_HPP

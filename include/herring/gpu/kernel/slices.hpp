@@ -14,7 +14,7 @@ namespace HERRING_NAMESPACE::gpu {
 /// Bytes that a thread of a kernel reads or writes at a time.
 inline constexpr std::size_t access_bytes = 16;
 
-/// Every `stride`-th chunk of a range, from chunk `first` on. Units: elements.
+/// Every `stride`-th chunk of a range, from chunk `first` on, in elements.
 struct slices {
     std::size_t offset = 0;   ///< of chunk 0, from the start of the buffers
     std::size_t elements = 0; ///< of all chunks

@@ -1,6 +1,6 @@
-// herring: gpu/kernel/fold.hpp: how a sum is stored, as the host stores it.
+// herring: tests of gpu/kernel/fold_args.hpp: how a sum is stored, as the host stores it.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/gpu/kernel/fold.hpp"
+#include "herring/gpu/kernel/fold_args.hpp"
 
 #include "doctest/doctest.h"
 
