@@ -14,6 +14,7 @@
                              herring::detail::broadcast_traffic __VA_OPT__(, ) __VA_ARGS__>
 
 // `declare`: extern, or nothing for the definitions.
+// NOLINTBEGIN(bugprone-macro-parentheses)
 #define HERRING_APART_TCP(declare)                                                                           \
     declare template class herring::transport::basic_tcp<>;                                                  \
     declare template class HERRING_ENGINE_OVER_TCP(none);                                                    \
@@ -27,6 +28,7 @@
 #define HERRING_APART_SHARED_MEMORY(declare) declare template class HERRING_ENGINE_OVER_TCP(shared_memory);
 #define HERRING_APART_OPTIMISING(declare)                                                                    \
     declare template class HERRING_ENGINE_OVER_TCP(shared_memory, herring::detail::optimise_traffic);
+// NOLINTEND(bugprone-macro-parentheses)
 
 #endif // HERRING_BASE_COMPILED_APART_HPP
 
