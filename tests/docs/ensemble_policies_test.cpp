@@ -50,11 +50,13 @@ static_assert(herring::checked_policy<midrange>);
 // [end]
 
 // [snippet codec]
-/// Sends 32 elements as 8 bits each, and their largest magnitude as a float.
+/// Sends 32 elements as 8 bits each, and their largest magnitude as a float; −128 is a masked logit.
 struct int8 {
     using axis = herring::axes::wire;
     static constexpr char const* name = "int8";
-    static constexpr herring::wire_facts facts{.group = 32, .largest = 1e30f}; // larger numbers refuse a row
+    static constexpr herring::wire_facts facts{.group = 32, .largest = 1e30f};
+    static constexpr float masked =
+        -std::numeric_limits<float>::infinity(); // a logit that rules its class out
     template <class T> static constexpr bool supports = std::is_same_v<herring::accumulator<T>, float>;
 
     template <class T> static constexpr std::size_t bytes(std::size_t elements) noexcept {
@@ -65,11 +67,13 @@ struct int8 {
         for (std::size_t i = 0; i < numbers.size(); i += 32) {
             auto const group = numbers.subspan(i, std::min<std::size_t>(32, numbers.size() - i));
             float most = 0;
-            for (float const x : group) most = std::max(most, std::abs(x));
+            for (float const x : group) most = std::max(most, x == masked ? 0 : std::abs(x));
             std::memcpy(to, &most, sizeof most);
             to += sizeof most;
             for (float const x : group)
-                *to++ = static_cast<std::byte>(most > 0 ? std::lrint(x / most * 127) : 0);
+                *to++ = static_cast<std::byte>(x == masked ? -128
+                                               : most > 0  ? std::lrint(x / most * 127)
+                                                           : 0);
         }
     }
     template <class T>
@@ -79,8 +83,10 @@ struct int8 {
             float most = 0;
             std::memcpy(&most, from, sizeof most);
             from += sizeof most;
-            for (std::size_t j = i; j < std::min(i + 32, numbers.size()); ++j)
-                numbers[j] = static_cast<float>(static_cast<std::int8_t>(*from++)) / 127 * most;
+            for (std::size_t j = i; j < std::min(i + 32, numbers.size()); ++j) {
+                auto const code = static_cast<std::int8_t>(*from++);
+                numbers[j] = code == -128 ? masked : static_cast<float>(code) / 127 * most;
+            }
         }
     }
 };

@@ -17,6 +17,7 @@
 // [end]
 #include <herring/lazy_reducer.hpp>
 #include <herring/transport/chaos.hpp>
+#include <herring/transport/checked.hpp>
 #include <herring/transport/tcp.hpp>
 
 #include <algorithm>
@@ -439,10 +440,16 @@ template <class Inner> struct metered : Inner {
     metered(herring::world& ranks, herring::transport_needs const& wanted)
         : Inner(ranks, wanted), ranks_(wanted.peers.begin(), wanted.peers.end()), sent_(ranks_.size()) {}
 
-    using Inner::post_send; // the one with an envelope, too
     bool post_send(herring::peer_id to, std::uint64_t tag, std::span<std::byte const> from,
                    std::uint64_t token) noexcept {
         if (!Inner::post_send(to, tag, from, token)) return false; // not now: the engine comes again
+        sent_[to.place()] += from.size();
+        return true;
+    }
+    bool post_send(herring::peer_id to, std::uint64_t tag, std::span<std::byte const> envelope,
+                   std::span<std::byte const> from, std::uint64_t token) noexcept
+        requires(Inner::facts.envelope_bytes > 0) { // called by `checked` and `sealed` around it
+        if (!Inner::post_send(to, tag, envelope, from, token)) return false;
         sent_[to.place()] += from.size();
         return true;
     }
@@ -474,6 +481,19 @@ TEST_CASE("a decorator passes the suite, and meters what it sends") {
                              : 1;
               },
               {.nodes = {"a", "b"}}) == 0);
+}
+
+TEST_CASE("a decorator meters messages with an envelope") {
+    using checked = herring::transport::checked<metered<herring::transport::tcp>>;
+    CHECK(herring::launch(2,
+                          [](herring::world& world) {
+                              herring::reducer<float, checked, herring::update::sum> reduce(world);
+                              std::vector<float> values(1000, 1.0f);
+                              reduce.all_reduce(values);
+                              return values[0] == 2 && reduce.transport().inner().bytes_sent()[0] >= 4000 ? 0
+                                                                                                          : 1;
+                          },
+                          {.nodes = {"a", "b"}}) == 0);
 }
 
 TEST_CASE("local_socket bears chaos") {

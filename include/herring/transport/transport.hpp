@@ -194,7 +194,8 @@ concept hands_over_exceptions = requires(Transport& t, Transport const& c) {
 template <class Transport>
 concept runs_handlers = facts<Transport> && Transport::facts.runs_handlers == has_handlers<Transport> &&
                         (!has_handlers<Transport> || hands_over_exceptions<Transport>);
-// A class derived from a transport inherits this function, and may have facts of its own without the promise.
+// A class derived from a transport inherits this function; facts of its own that leave the envelope out are a
+// slip, which the clause below finds.
 template <class Transport>
 concept has_envelopes = requires(Transport& t, peer_id peer, std::span<std::byte const> bytes) {
     t.post_send(peer, std::uint64_t{}, bytes, bytes, std::uint64_t{});

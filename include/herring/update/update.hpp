@@ -69,7 +69,8 @@ concept update_says_what_it_supports = requires {
     { Policy::template supports<float> } -> std::convertible_to<bool>;
 };
 
-/// Clause: `combine(Acc, Acc) noexcept → Acc`, called with scalars and with GNU vectors of them.
+/// Clause: `combine(Acc, Acc) noexcept → Acc`, called with scalars; with `facts.takes_vectors` also
+/// with GNU vectors of them.
 template <class Policy, class Acc = float>
 concept update_combines = requires(Acc a, Acc b) {
     // clang-format off
@@ -173,8 +174,8 @@ concept update_with_finish_can_be_called =
 ///
 /// With `facts.lifts`, `lift` is applied once to every rank's contribution, in the accumulator's type, before
 /// contributions are combined: squares to be summed, exponentials, weights by sign. Sums of a node's ranks,
-/// which travel to other nodes, are lifted already. So the mean of the squares is `sum` with a lift that
-/// squares and a finish that divides.
+/// which travel to other nodes, are lifted already. So the mean of the squares is `average` with a lift
+/// that squares.
 ///
 /// With `facts.with_finish`, `with_finish<Acc>(int ranks, kernel)` chooses a finisher once a call (ranks = 0:
 /// leave the total as it is) and calls `kernel(finisher)`; `finisher(total)` is inlined in the loop.

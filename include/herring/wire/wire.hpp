@@ -30,12 +30,14 @@ static_assert(sizeof(entry) == 8);
 struct wire_facts {
     bool exact = false;   ///< decoded numbers are the encoded ones
     bool entries = false; ///< ids and log-probabilities of some elements travel, not a number an element
-    /// Elements that are encoded together: a codec is called with whole groups, but for the end of a row.
+    /// Elements that are encoded together: a codec is called with whole groups, but for the end of a row. The
+    /// encoder's stack and the frontend's memory of each member and request hold a multiple of it.
     std::size_t group = 1;
     /// The code of a probability of 1, where the codec's range begins far from 0: rows of probabilities are
     /// multiplied by it. A power of two.
     float one = 1;
-    float largest = std::numeric_limits<float>::max(); ///< larger numbers cannot be encoded
+    /// The largest magnitude that can be encoded: rows of `space::value` with a larger one are refused.
+    float largest = std::numeric_limits<float>::max();
 };
 
 template <class Policy>
@@ -78,6 +80,9 @@ concept wire_counts_entries = requires(std::size_t elements) {
 ///
 /// Shape:   encode<Element>: n numbers of accumulator<Element> → bytes<Element>(n) bytes, at any alignment;
 ///          decode the other way. bytes(a + b) = bytes(a) + bytes(b) where a is a multiple of `facts.group`.
+/// Numbers: what the space of the combine rule makes of a row. `value`: as they are; `probability`:
+///          `one` · e^(x − largest), from 0 to `one`; `log_probability`, and `logit` with a codec that is not
+///          exact: x − largest, from −∞ (a masked class) to 0.
 /// Errors:  none. Any bytes decode to some numbers; the receiver checks them.
 ///
 /// A codec with one lane an element, `template <class Element> using lane = ...`, an element type of
