@@ -12,14 +12,18 @@
 using trainer = herring::reducer<float, herring::transport::tcp, herring::placement::dedicated,
                                  herring::optimizer::adamw>;
 
+void steps(trainer& train) {
+    for (std::size_t i = 0; i < train.size(); ++i) train.ready(i);
+    train.wait();
+    train.save("checkpoint", {});
+    train.load("checkpoint");
+}
+
 int main() {
     herring::world world = herring::join();
     herring::layout const layout{{"weights", 4096}, {"bias", 64}};
     if (world.role() == herring::role::server) return herring::serve<trainer>(world, layout), 0;
     trainer train(world, layout);
     train.start(0, [](std::size_t, std::span<float>) {});
-    for (std::size_t i = 0; i < train.size(); ++i) train.ready(i);
-    train.wait();
-    train.save("checkpoint", {});
-    train.load("checkpoint");
+    steps(train);
 }
