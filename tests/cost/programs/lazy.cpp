@@ -13,6 +13,7 @@ using gradients = herring::reducer<float, herring::transport::tcp, herring::intr
 void step(gradients& reduce) { // not in main: a compiler that sees one step alone leaves out the others
     for (std::size_t i = 0; i < reduce.size(); ++i) reduce.ready(i);
     reduce.wait();
+    reduce.settle();
 }
 
 int main() {
