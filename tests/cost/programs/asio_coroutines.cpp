@@ -1,5 +1,7 @@
 // herring: a TCP echo server on Boost.Asio with coroutines: what compile time is measured against.
 // SPDX-License-Identifier: Apache-2.0
+#include <utility> // before awaitable.hpp, which needs it and does not include it
+
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
