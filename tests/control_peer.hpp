@@ -177,7 +177,7 @@ struct control_peer {
         wire::proof shown{};
         if (by != nullptr) {
             seen.emplace(wire::rank_names, by->key(asked.salt), challenge, words, sealed ? &shared : nullptr);
-            shown = seen->proof_of_dialer();
+            shown = seen->proof_of_dialler();
         }
         words.append(shown);
         return words;
@@ -235,7 +235,7 @@ struct control_peer {
         wire::proof shown{};
         if (by != nullptr) {
             seen.emplace(wire::rank_names, *by, challenge, words, seals != nullptr ? &shared : nullptr);
-            shown = seen->proof_of_dialer();
+            shown = seen->proof_of_dialler();
         }
         words.append(shown);
         return words;

@@ -6,6 +6,7 @@
 #include "herring/control/wire/messages.hpp"
 #include "herring/crypto/random.hpp"
 #include "herring/crypto/secret.hpp"
+#include "herring/ensemble/acceptor.hpp"
 #include "herring/ensemble/admission.hpp"
 #include "herring/ensemble/control_link.hpp"
 #include "herring/ensemble/control_options.hpp"
@@ -276,7 +277,7 @@ struct member_peer {
         if (!secret.empty()) {
             seen.emplace(ensembles::admission_names, detail::secret(secret).key(asked.salt), challenge,
                          words);
-            shown = seen->proof_of_dialer();
+            shown = seen->proof_of_dialler();
         }
         body.append(shown);
         link.send(message::hello, body);
@@ -337,7 +338,7 @@ struct member_peer {
     }
     detail::descriptor prove(ensembles::control_link& made, int passed) {
         wire::handshake const both(ensembles::lane_names, lane_key, lane_words, lane_challenge);
-        made.send(message::lane_proof, both.proof_of_dialer(), passed);
+        made.send(message::lane_proof, both.proof_of_dialler(), passed);
         auto got = await(made, message::lane_accept);
         std::array<std::byte, 32> shown{};
         require(ensembles::read_32(got.body, shown) && shown == both.proof_of_acceptor({}),
@@ -363,6 +364,19 @@ struct false_frontend {
         return ensembles::control_link(
             detail::descriptor(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC)), true, false);
     }
+};
+
+/// An acceptor with places for members "a" and "b", and what it has told its sink.
+struct listening_frontend {
+    frontend_sink sink{};
+    std::optional<ensembles::acceptor> at{};
+
+    explicit listening_frontend(ensembles::acceptor_options const& options = acceptor_options(),
+                                bool memory = false) {
+        if (memory) sink.memory = some_memory();
+        at.emplace(options, a_shape(), std::vector<std::string>{"a", "b"}, sink);
+    }
+    std::string const& address() const { return at->address(); }
 };
 
 } // namespace ensemble_control

@@ -204,7 +204,7 @@ HERRING_SEPARABLE void acceptor_core::on_lane_proof(peer_connection& p, incoming
     wire::proof shown{};
     if (owner == nullptr || !read_32(got.body, shown)) return unidentified(p);
     wire::handshake const seen(lane_names, owner->lane_key, p.lane_hello, p.challenge);
-    if (!equal_in_constant_time(shown, seen.proof_of_dialer())) return unidentified(p);
+    if (!equal_in_constant_time(shown, seen.proof_of_dialler())) return unidentified(p);
     bool const local = p.link.is_local();
     if (local != (got.passed.get() >= 0)) return unidentified(p);
     p.link.send(message::lane_accept, seen.proof_of_acceptor({}), local ? memory_ : -1);

@@ -107,7 +107,7 @@ struct dial_target {
     time_point until = time_point::max(), local_until = time_point::max();
     time_point heard{}, beat_at = time_point::max(), up_since{};
     byte_buffer challenge{}, lane_hello{};
-    wire::dialer_handshake handshake{};
+    wire::dialler_handshake handshake{};
     admit admitted{};
     secret_key lane_key{};
     wire::proof lane_proof_due{};

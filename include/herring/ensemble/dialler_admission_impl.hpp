@@ -156,7 +156,7 @@ HERRING_SEPARABLE void dialler_core::on_lane(dial_target& t) {
         wire::handshake const seen(lane_names, t.lane_key, t.lane_hello, got.body);
         t.lane_proof_due = seen.proof_of_acceptor({});
         t.at = stage::lane_proved;
-        return t.lane.send(message::lane_proof, seen.proof_of_dialer(), local ? t.memory.get() : -1);
+        return t.lane.send(message::lane_proof, seen.proof_of_dialler(), local ? t.memory.get() : -1);
     }
     if (t.at != stage::lane_proved || got.kind != message::lane_accept ||
         !equal_in_constant_time(read, t.lane_proof_due) || local != (got.passed.get() >= 0))

@@ -257,7 +257,7 @@ HERRING_SETUP inline void append_message(byte_buffer& to, message kind, std::spa
     wire::append_message(to, static_cast<wire::message_kind>(kind), 0, 0, body, version);
 }
 
-/// Names of the handshake of a member, the dialer, with a frontend, the acceptor.
+/// Names of the handshake of a member, the dialler, with a frontend, the acceptor.
 ///
 ///     member → frontend   apply
 ///     frontend → member   challenge {salt, nonce}

@@ -41,7 +41,7 @@ constexpr bool read_flags(std::uint8_t flags, bool& has_secret, bool& seals) noe
     return flags == 0 || flags == 1 || flags == 3;
 }
 
-/// The acceptor's reply to the first message of a dialer.
+/// The acceptor's reply to the first message of a dialler.
 struct challenge {
     wire::salt salt{};   ///< of the acceptor, the same for all connections
     wire::nonce nonce{}; ///< of this connection; where `seals`, a public key
@@ -125,17 +125,17 @@ class transcript {
 
 /// The names of a protocol and of its ends: literals, which go into all proofs and keys.
 struct handshake_names {
-    std::string_view protocol, dialer, acceptor;
+    std::string_view protocol, dialler, acceptor;
 };
 
 /// One handshake, as both ends have seen it, under one secret.
 ///
-///     dialer → acceptor   request
-///     acceptor → dialer   challenge {salt, nonce}
-///     dialer → acceptor   hello {nonce, who it is}, proof_of_dialer
-///     acceptor → dialer   admission {proof_of_acceptor, a key, wrapped}     or refusal, proof_of_refusal
+///     dialler → acceptor   request
+///     acceptor → dialler   challenge {salt, nonce}
+///     dialler → acceptor   hello {nonce, who it is}, proof_of_dialler
+///     acceptor → dialler   admission {proof_of_acceptor, a key, wrapped}     or refusal, proof_of_refusal
 ///
-/// The dialer proves itself first, so that an end that only asks gets no proof. Both nonces are in every
+/// The dialler proves itself first, so that an end that only asks gets no proof. Both nonces are in every
 /// proof. The keys of the connection, one a direction, and the one that wraps the key that is handed over
 /// come from the same bytes, so no two handshakes have one in common.
 ///
@@ -154,12 +154,12 @@ class handshake {
                                                  : hkdf_extract(of_secret.bytes(), shared->bytes()),
                                names.protocol, {challenge, hello}) {}
 
-    HERRING_SETUP proof proof_of_dialer() const { return seen_.prove(names_.dialer, {}); }
+    HERRING_SETUP proof proof_of_dialler() const { return seen_.prove(names_.dialler, {}); }
     /// `with`: the bytes of the admission that the proof covers.
     HERRING_SETUP proof proof_of_acceptor(std::span<std::byte const> with) const {
         return seen_.prove(names_.acceptor, with);
     }
-    /// The proof of a refusal, to a dialer that has proved itself: of `front`, and the body without the
+    /// The proof of a refusal, to a dialler that has proved itself: of `front`, and the body without the
     /// proof.
     HERRING_SETUP proof proof_of_refusal(std::span<std::byte const> front,
                                          std::span<std::byte const> body) const {
@@ -195,7 +195,7 @@ class handshake {
     transcript seen_;
 };
 
-/// Returns the handshake of a dialer whose proof is `shown`, under that of an acceptor's secrets that proves
+/// Returns the handshake of a dialler whose proof is `shown`, under that of an acceptor's secrets that proves
 /// it, if one does. `of_acceptor`: its salt. The other parameters are those of `handshake`.
 HERRING_SETUP inline std::optional<handshake> proven_by(handshake_names const& names, secrets const& known,
                                                         wire::salt const& of_acceptor,
@@ -205,13 +205,13 @@ HERRING_SETUP inline std::optional<handshake> proven_by(handshake_names const& n
     for (secret const* const of : {&known.proves, known.also ? &*known.also : nullptr}) {
         if (of == nullptr) continue;
         std::optional<handshake> with(std::in_place, names, of->key(of_acceptor), challenge, hello, shared);
-        if (equal_in_constant_time(with->proof_of_dialer(), shown)) return with;
+        if (equal_in_constant_time(with->proof_of_dialler(), shown)) return with;
     }
     return {};
 }
 
-/// A dialer's end of one handshake, from its hello until the acceptor has admitted it.
-class dialer_handshake {
+/// A dialler's end of one handshake, from its hello until the acceptor has admitted it.
+class dialler_handshake {
   public:
     /// Writes the reply to `asked`, which came as `challenge`: `mine` with a fresh nonce, and a proof under
     /// `by`, of zeros where `by` is nullptr: then neither end proves anything. `seals`: where both ends seal.
@@ -231,13 +231,13 @@ class dialer_handshake {
         proof shown{};
         if (by != nullptr) {
             seen_.emplace(names, *by, challenge, out, seals != nullptr ? &shared : nullptr);
-            shown = seen_->proof_of_dialer();
+            shown = seen_->proof_of_dialler();
         }
         out.append(shown);
         return true;
     }
 
-    /// True if the dialer has proved itself, and so expects a proof.
+    /// True if the dialler has proved itself, and so expects a proof.
     bool begun() const noexcept { return seen_.has_value(); }
     /// True if `shown` is the acceptor's proof. False where nothing has begun.
     HERRING_SETUP bool proves(proof const& shown, std::span<std::byte const> with) const {

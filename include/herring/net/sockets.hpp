@@ -1,4 +1,4 @@
-// herring: TCP sockets of listeners and dialers: accepting, connecting, patience. Never blocks.
+// herring: TCP sockets of listeners and diallers: accepting, connecting, patience. Never blocks.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_NET_SOCKETS_HPP
 #define HERRING_NET_SOCKETS_HPP

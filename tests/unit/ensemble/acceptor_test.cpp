@@ -23,15 +23,9 @@ using ensembles::acceptor;
 using herring::admission_refusal;
 using std::chrono::milliseconds;
 
-struct frontend {
-    frontend_sink sink{};
-    std::optional<acceptor> at{};
+struct frontend : listening_frontend {
+    using listening_frontend::listening_frontend;
 
-    explicit frontend(ensembles::acceptor_options const& options = acceptor_options(), bool memory = false) {
-        if (memory) sink.memory = some_memory();
-        at.emplace(options, a_shape(), std::vector<std::string>{"a", "b"}, sink);
-    }
-    std::string const& address() const { return at->address(); }
     std::uint64_t refusals(admission_refusal reason) {
         return at->counters().refused[static_cast<std::size_t>(reason)];
     }
@@ -214,7 +208,7 @@ TEST_CASE("acceptor: a recorded hello, and a recorded lane, prove nothing") {
         member_peer thief(f.address(), 5);
         thief.apply();
         detail::byte_buffer body = peer.said.write();
-        body.append(peer.seen->proof_of_dialer());
+        body.append(peer.seen->proof_of_dialler());
         thief.link.send(message::hello, body);
         CHECK(thief.refused().reason == admission_refusal::secret);
     }
@@ -230,7 +224,7 @@ TEST_CASE("acceptor: a recorded hello, and a recorded lane, prove nothing") {
         second.greet(made, herring::lane::tcp);
         wire::handshake const recorded(ensembles::lane_names, second.lane_key, second.lane_words,
                                        peer.lane_challenge);
-        made.send(message::lane_proof, recorded.proof_of_dialer()); // to another challenge
+        made.send(message::lane_proof, recorded.proof_of_dialler()); // to another challenge
         CHECK(closes(made.socket()));
     }
     detail::descriptor const other = second.lane(f.address());

@@ -28,18 +28,18 @@ TEST_CASE("admission: another secret, challenge, hello, role, body or protocol i
     std::set<wire::proof> proofs;
     auto const add = [&](wire::proof const& next) { CHECK(proofs.insert(next).second); };
     wire::handshake const base(admission_names, one, a, b);
-    add(base.proof_of_dialer());
+    add(base.proof_of_dialler());
     add(base.proof_of_acceptor({}));
     add(base.proof_of_acceptor(c));
     add(base.proof_of_refusal({}, {}));
     add(base.proof_of_refusal({}, c));
-    add(wire::handshake(admission_names, two, a, b).proof_of_dialer());
-    add(wire::handshake(admission_names, one, c, b).proof_of_dialer());
-    add(wire::handshake(admission_names, one, a, c).proof_of_dialer());
-    add(wire::handshake(lane_names, one, a, b).proof_of_dialer());
+    add(wire::handshake(admission_names, two, a, b).proof_of_dialler());
+    add(wire::handshake(admission_names, one, c, b).proof_of_dialler());
+    add(wire::handshake(admission_names, one, a, c).proof_of_dialler());
+    add(wire::handshake(lane_names, one, a, b).proof_of_dialler());
     add(wire::handshake(lane_names, one, a, b).proof_of_acceptor({}));
-    add(wire::handshake(wire::rank_names, one, a, b).proof_of_dialer());
-    CHECK(wire::handshake(admission_names, one, a, b).proof_of_dialer() == base.proof_of_dialer());
+    add(wire::handshake(wire::rank_names, one, a, b).proof_of_dialler());
+    CHECK(wire::handshake(admission_names, one, a, b).proof_of_dialler() == base.proof_of_dialler());
 }
 
 TEST_CASE("admission: both ends agree on the lane's key and on the keys of messages") {

@@ -27,15 +27,8 @@ using herring::admission_refusal;
 using herring::errc;
 using std::chrono::milliseconds;
 
-struct frontend {
-    frontend_sink sink{};
-    std::optional<acceptor> at{};
-    explicit frontend(ensembles::acceptor_options const& options = acceptor_options(), bool memory = false) {
-        if (memory) sink.memory = some_memory();
-        at.emplace(options, a_shape(), std::vector<std::string>{"a", "b"}, sink);
-    }
-    std::string const& address() const { return at->address(); }
-};
+using frontend = listening_frontend;
+
 struct member {
     member_sink sink{};
     std::optional<dialler<member_sink>> at{};
@@ -307,7 +300,7 @@ TEST_CASE("dialler: a frontend that goes silent is left for another attempt") {
     REQUIRE(wire::split_proof(said.body, words, shown));
     wire::handshake const seen(ensembles::admission_names,
                                detail::secret(std::string(64, 'a')).key(asked.salt), challenge, words);
-    CHECK(shown == seen.proof_of_dialer());
+    CHECK(shown == seen.proof_of_dialler());
     ensembles::admit told;
     told.ticket = 5;
     told.facts.credits = told.facts.in_flight = 1;
@@ -328,7 +321,7 @@ TEST_CASE("dialler: a frontend that goes silent is left for another attempt") {
     wire::handshake const both(ensembles::lane_names, detail::secret_key(told.wrapped), greeted.body, nonce);
     std::array<std::byte, 32> proof{};
     REQUIRE(ensembles::read_32(proved.body, proof));
-    CHECK(proof == both.proof_of_dialer());
+    CHECK(proof == both.proof_of_dialler());
     // What follows the proof at once is the lane's, and is not read by the control.
     detail::byte_buffer last;
     ensembles::append_message(last, message::lane_accept, both.proof_of_acceptor({}));

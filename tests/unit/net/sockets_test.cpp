@@ -36,20 +36,20 @@ TEST_CASE("sockets: a connection is accepted once, with its address") {
     endpoint from;
     CHECK(accept_next(listener.get(), from).get() < 0);
     CHECK_FALSE(out_of_sockets(errno));
-    descriptor dialer;
-    REQUIRE(dial(dialer, local_end(listener.get()), std::chrono::seconds(5)));
-    CHECK(connected(dialer.get()) == 0);
+    descriptor dialler;
+    REQUIRE(dial(dialler, local_end(listener.get()), std::chrono::seconds(5)));
+    CHECK(connected(dialler.get()) == 0);
     descriptor const accepted = accept_next(listener.get(), from);
     CHECK(accepted.get() >= 0);
-    CHECK(from.text() == local_end(dialer.get()).text());
+    CHECK(from.text() == local_end(dialler.get()).text());
     CHECK(accept_next(listener.get(), from).get() < 0);
 }
 
 TEST_CASE("sockets: a port where no process listens refuses, also a socket that meets itself there") {
     endpoint nobody;
     { nobody = local_end(descriptor(listen_on(loopback())).get()); }
-    descriptor dialer;
-    CHECK((!dial(dialer, nobody) || connected(dialer.get()) == ECONNREFUSED));
+    descriptor dialler;
+    CHECK((!dial(dialler, nobody) || connected(dialler.get()) == ECONNREFUSED));
     descriptor const itself(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     endpoint const own = loopback();
     REQUIRE(::bind(itself.get(), own.get(), own.size) == 0);

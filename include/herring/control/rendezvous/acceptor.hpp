@@ -254,7 +254,7 @@ class acceptor : public control_endpoint<coordinator> {
             if (sealed && !from.exchange.agree(said.nonce, shared)) return on_unidentified(from);
             proven.emplace(rank_names, connections_.with(*place).resumption_key, from.challenge, words,
                            sealed ? &shared : nullptr);
-            if (!equal_in_constant_time(proven->proof_of_dialer(), shown)) return on_unidentified(from);
+            if (!equal_in_constant_time(proven->proof_of_dialler(), shown)) return on_unidentified(from);
         }
         for (connection& other : connections_.all()) { // a rank has one candidate: the newest
             if (!other.open() || other.rank != place->rank || &other == place) continue;

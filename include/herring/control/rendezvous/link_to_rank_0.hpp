@@ -383,7 +383,7 @@ class link_to_rank_0 : public control_endpoint<participant> {
     time_point retry_at_{};
     std::chrono::milliseconds backoff_{10};
     std::size_t next_address_ = 0;
-    dialer_handshake handshake_;      // from the hello, or the resume, to the admission
+    dialler_handshake handshake_;     // from the hello, or the resume, to the admission
     connection* candidate_ = nullptr; // under way
     redial_schedule redial_;
 };

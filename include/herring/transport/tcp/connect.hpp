@@ -289,7 +289,7 @@ class tcp_connector {
     HERRING_SETUP sha256_digest prove(int peer, std::string_view role,
                                       std::span<std::byte const> nonce_of_acceptor,
                                       std::span<std::byte const> hello,
-                                      std::span<std::byte const> nonce_of_dialer,
+                                      std::span<std::byte const> nonce_of_dialler,
                                       std::span<std::byte const> answer) const {
         secret_key key;
         ranks_.derive_key(key.bytes(), "herring tcp connection 1", peer, bytes_of(role));
@@ -297,7 +297,7 @@ class tcp_connector {
         return hmac_sha256(key.bytes())
             .update(nonce_of_acceptor)
             .update(hello)
-            .update(nonce_of_dialer)
+            .update(nonce_of_dialler)
             .update(answer)
             .finish();
     }

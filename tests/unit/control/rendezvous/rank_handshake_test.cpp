@@ -12,7 +12,7 @@
 #include <span>
 
 using namespace herring::detail;
-using wire::dialer_handshake, wire::rank_names, wire::refusal_front;
+using wire::dialler_handshake, wire::rank_names, wire::refusal_front;
 
 namespace {
 
@@ -38,7 +38,7 @@ struct heard {
     std::span<std::byte const> words{};
     wire::proof shown{};
     wire::hello said{};
-    heard(dialer_handshake& rank, wire::challenge const& asked, std::uint32_t number,
+    heard(dialler_handshake& rank, wire::challenge const& asked, std::uint32_t number,
           seal_provider const* seals, secret_key const* by) {
         REQUIRE(rank.reply(rank_names, reply, asked.write(), asked, hello_of(number), seals, by));
         REQUIRE(wire::split_proof(reply, words, shown));
@@ -52,7 +52,7 @@ TEST_CASE("rank_handshake: both prove to each other that they have the secret") 
     secret_key const key(random_nonce()), other(random_nonce());
     wire::challenge const asked = asks();
     byte_buffer const challenge = asked.write();
-    dialer_handshake rank;
+    dialler_handshake rank;
     wire::admit told;
     CHECK_FALSE(rank.begun());
     CHECK_FALSE(rank.proves(told.proof, told.wrapped)); // nothing was proved
@@ -61,14 +61,14 @@ TEST_CASE("rank_handshake: both prove to each other that they have the secret") 
     CHECK(at_0.said.rank == 2);
     wire::handshake const rank_0(rank_names, key, challenge, at_0.words),
         false_0(rank_names, other, challenge, at_0.words);
-    CHECK(at_0.shown == rank_0.proof_of_dialer());
+    CHECK(at_0.shown == rank_0.proof_of_dialler());
     told.proof = false_0.proof_of_acceptor(told.wrapped);
     CHECK_FALSE(rank.proves(told.proof, told.wrapped));
     told.proof = rank_0.proof_of_acceptor(told.wrapped);
     CHECK(rank.proves(told.proof, told.wrapped));
     told.wrapped[0] ^= std::byte{1};
     CHECK_FALSE(rank.proves(told.proof, told.wrapped));
-    CHECK(rank.keys().proof_of_dialer() == rank_0.proof_of_dialer());
+    CHECK(rank.keys().proof_of_dialler() == rank_0.proof_of_dialler());
     heard const again(rank, asked, 2, nullptr, &key);
     CHECK(again.said.nonce != at_0.said.nonce);
     rank.reset();
@@ -79,7 +79,7 @@ TEST_CASE("rank_handshake: a refusal is rank 0's if it proves so, with that numb
     secret_key const key(random_nonce());
     wire::challenge const asked = asks();
     byte_buffer const challenge = asked.write();
-    dialer_handshake rank;
+    dialler_handshake rank;
     heard const at_0(rank, asked, 2, nullptr, &key);
     wire::handshake const rank_0(rank_names, key, challenge, at_0.words);
     byte_buffer const& words = challenge; // any
@@ -98,7 +98,7 @@ TEST_CASE("rank_handshake: a refusal is rank 0's if it proves so, with that numb
 
 TEST_CASE("rank_handshake: without a key nothing is proved") {
     wire::challenge const asked = asks();
-    dialer_handshake rank;
+    dialler_handshake rank;
     heard const at_0(rank, asked, 1, nullptr, nullptr);
     CHECK(at_0.shown == wire::proof{});
     CHECK_FALSE(rank.begun());
@@ -110,14 +110,14 @@ TEST_CASE("rank_handshake: where both seal, what they share by an exchange goes 
     wire::challenge asked = asks(true);
     asked.nonce = rank_0s.shown();
     byte_buffer const challenge = asked.write();
-    dialer_handshake rank;
+    dialler_handshake rank;
     heard const at_0(rank, asked, 1, &toy_seals::table(), &key);
     secret_key shared;
     REQUIRE(rank_0s.agree(at_0.said.nonce, shared));
-    CHECK(at_0.shown == wire::handshake(rank_names, key, challenge, at_0.words, &shared).proof_of_dialer());
-    CHECK(at_0.shown != wire::handshake(rank_names, key, challenge, at_0.words).proof_of_dialer());
+    CHECK(at_0.shown == wire::handshake(rank_names, key, challenge, at_0.words, &shared).proof_of_dialler());
+    CHECK(at_0.shown != wire::handshake(rank_names, key, challenge, at_0.words).proof_of_dialler());
     asked.nonce.fill(std::byte{0}); // a key with which everybody knows what is shared
-    dialer_handshake refused;
+    dialler_handshake refused;
     byte_buffer none;
     CHECK_FALSE(
         refused.reply(rank_names, none, asked.write(), asked, hello_of(1), &toy_seals::table(), &key));

@@ -47,7 +47,7 @@ constexpr std::byte one{1}, two{2};
 TEST_CASE("handshake: both ends prove the same, and agree on the world's key and the keys of messages") {
     handshake const rank(wire::rank_names, the_key(), challenge_of(one, one), hello_of(1, two));
     handshake const rank_0(wire::rank_names, the_key(), challenge_of(one, one), hello_of(1, two));
-    CHECK(rank.proof_of_dialer() == rank_0.proof_of_dialer());
+    CHECK(rank.proof_of_dialler() == rank_0.proof_of_dialler());
     wire::nonce const world_key = random_nonce();
     wire::nonce wrapped = world_key;
     rank_0.wrap(wrapped);
@@ -66,10 +66,10 @@ TEST_CASE("handshake: both ends prove the same, and agree on the world's key and
 TEST_CASE("handshake: another key, challenge, nonce, rank or role is another proof") {
     secret_key const other(random_nonce());
     handshake const base(wire::rank_names, the_key(), challenge_of(one, one), hello_of(1, two));
-    std::vector<wire::proof> proofs{base.proof_of_dialer(), base.proof_of_acceptor({}),
+    std::vector<wire::proof> proofs{base.proof_of_dialler(), base.proof_of_acceptor({}),
                                     base.proof_of_refusal(wire::refusal_front(0), {}),
                                     base.proof_of_refusal(wire::refusal_front(1), {})};
-    auto const add = [&](handshake const& differs) { proofs.push_back(differs.proof_of_dialer()); };
+    auto const add = [&](handshake const& differs) { proofs.push_back(differs.proof_of_dialler()); };
     add(handshake(wire::rank_names, other, challenge_of(one, one), hello_of(1, two)));
     add(handshake(wire::rank_names, the_key(), challenge_of(two, one), hello_of(1, two)));
     add(handshake(wire::rank_names, the_key(), challenge_of(one, two), hello_of(1, two)));
