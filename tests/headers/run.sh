@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # herring: each header compiles alone and after macros of one letter, reaches nothing that it must not, goes up no floor, and looks
-# like the others.
+# like the others; unit tests lie beside the headers that they test.
 # SPDX-License-Identifier: Apache-2.0
 #
 #   tests/headers/run.sh [--short] [compiler ...]      default: those of g++ and clang++ that are installed
@@ -206,4 +206,13 @@ for header in "${all[@]}" $(cd include && find . -name '*.cuh' -o -name '*.h' | 
         echo "FAILED: $header includes what costs too much: $(grep -oE '<(iostream|regex|functional|ranges|thread)>' "include/$header" | paste -sd' ')"; result=1
     fi
 done
+
+# A unit test lies where the header lies that it tests, the library's or one of tests/: <path>_test.cpp, <path>_<aspect>_test.cpp.
+while read -r test; do
+    path=${test#tests/unit/} path=${path%_test.cpp}
+    until [ -f "include/herring/$path.hpp" ] || [ -f "tests/$path.hpp" ]; do
+        [[ ${path##*/} == *_* ]] || { echo "FAILED: $test: its path begins with that of no header"; result=1; break; }
+        path=${path%_*}
+    done
+done < <(find tests/unit -name '*_test.cpp')
 exit $result

@@ -1,9 +1,9 @@
 // herring: tests of base/shared_handler.hpp: what is kept is called, and destroyed once.
 // SPDX-License-Identifier: Apache-2.0
 #include "herring/base/shared_handler.hpp"
-#include "herring/error.hpp"
 
 #include "doctest/doctest.h"
+#include "herring/error.hpp"
 
 #include <memory>
 #include <string>
@@ -52,4 +52,13 @@ TEST_CASE("shared_handler: what it holds lives as long as the last copy") {
     }
     CHECK(alive.use_count() == 1);
     CHECK(*alive == 1);
+}
+
+TEST_CASE("failure_handler: is called with the failure") {
+    std::string heard;
+    herring::detail::failure_handler const called = [&heard](herring::failure const& why) {
+        heard = why.text;
+    };
+    called(herring::failure::make(herring::errc::timeout, 0, 1, "test", "text"));
+    CHECK(heard == "text");
 }

@@ -1,4 +1,4 @@
-// herring: tests of gaps/worker.hpp: waits in virtual time, whose results come when the test says.
+// herring: tests of gaps/worker.hpp: a worker waits in virtual time, whose results come when the test says; forecasts, tasks and reports.
 // SPDX-License-Identifier: Apache-2.0
 #include "herring/gaps/worker.hpp"
 
@@ -173,3 +173,118 @@ TEST_CASE("gap_worker: no quantum begins that may pass the deadline, and a step 
 }
 
 } // namespace gap_worker_test
+
+namespace gap_forecast_test {
+
+using namespace std::chrono_literals;
+using herring::detail::gap_forecast;
+
+gap_forecast after(std::initializer_list<std::chrono::microseconds> gaps) {
+    gap_forecast of;
+    for (auto const& one : gaps) of.gap_took(one);
+    return of;
+}
+
+TEST_CASE("gap_forecast: nothing is predicted before 8 gaps were seen") {
+    gap_forecast of;
+    for (int i = 0; i < 7; ++i) {
+        of.gap_took(10ms);
+        CHECK(of.gap() == 0ns);
+        CHECK(!of.fits(0ns, 1ns));
+    }
+    of.gap_took(10ms);
+    CHECK(of.gap() == 10ms);
+    CHECK(of.fits(0ns, 10ms));
+    CHECK(!of.fits(0ns, 10ms + 1ns));
+    CHECK(of.fits(9900us, 100us));
+    CHECK(!of.fits(9900us + 1ns, 100us));
+}
+
+TEST_CASE("gap_forecast: the shortest of the last 8, and of no older ones") {
+    gap_forecast of = after({900us, 30us, 900us, 800us, 900us, 900us, 900us, 900us});
+    CHECK(of.gap() == 30us);
+    of.gap_took(900us); // the first one is forgotten
+    CHECK(of.gap() == 30us);
+    of.gap_took(900us); // and the short one
+    CHECK(of.gap() == 800us);
+    for (int i = 0; i < 100; ++i) of.gap_took(std::chrono::microseconds(i % 8 == 3 ? 50 : 60));
+    CHECK(of.gap() == 50us);
+}
+
+TEST_CASE("gap_forecast: gaps that are not there leave no room for any quantum") {
+    gap_forecast const of = after({1ms, 1ms, 1ms, 0us, 1ms, 1ms, 1ms, 1ms});
+    CHECK(of.gap() == 0ns);
+    CHECK(!of.fits(0ns, 0ns)); // a task that says nothing, too
+}
+
+TEST_CASE("gap_forecast: a quantum that took longer than the task says is believed, and forgotten in time") {
+    gap_forecast of = after({1ms, 1ms, 1ms, 1ms, 1ms, 1ms, 1ms, 1ms});
+    CHECK(of.quantum(100us) == 100us);
+    of.quantum_took(900us);
+    CHECK(of.quantum(100us) == 900us);
+    CHECK(!of.fits(200us, 100us));
+    of.quantum_took(50us);
+    CHECK(of.quantum(100us) == 787'500ns);
+    // One that fits in no gap any more is not run again, so gaps have it forgotten.
+    of.quantum_took(5ms);
+    int gaps = 0;
+    for (; !of.fits(0ns, 100us); ++gaps) of.gap_took(1ms);
+    CHECK(gaps > 5);
+    CHECK(gaps < 20);
+}
+
+} // namespace gap_forecast_test
+
+namespace gap_task_test {
+
+struct complete {
+    std::chrono::microseconds quantum() const noexcept { return std::chrono::microseconds(5); }
+    bool next() noexcept { return ++done < 3; }
+    int done = 0;
+};
+struct may_throw {
+    std::chrono::nanoseconds quantum() noexcept { return {}; }
+    bool next() { return false; }
+};
+struct plain_number {
+    long quantum() noexcept { return 5; }
+    bool next() noexcept { return false; }
+};
+struct returns_nothing {
+    std::chrono::nanoseconds quantum() noexcept { return {}; }
+    void next() noexcept {}
+};
+
+static_assert(herring::gap_task<complete>);
+static_assert(!herring::gap_task<may_throw>);
+static_assert(!herring::gap_task<plain_number>); // of which unit?
+static_assert(!herring::gap_task<returns_nothing>);
+
+TEST_CASE("gap_task: is asked for one quantum at a time") {
+    complete task;
+    CHECK(task.next());
+    CHECK(task.next());
+    CHECK(!task.next());
+}
+
+} // namespace gap_task_test
+
+using namespace std::chrono_literals;
+
+TEST_CASE("gap_report: shares, and the text") {
+    herring::gap_report of;
+    CHECK(of.share() == 0);
+    CHECK(of.lost_by_step() == 0ns);
+    of = {.steps = 100,
+          .quanta = 4000,
+          .late = 4,
+          .gaps = 800ms,
+          .used = 600ms,
+          .lost = 200us,
+          .most_lost = 88us};
+    CHECK(of.share() == 0.75);
+    CHECK(of.lost_by_step() == 2us);
+    CHECK(to_string(of) ==
+          "100 steps: 800.0 ms of gaps, 75.0 % used by 4000 quanta; 4 were late; a step lost at "
+          "most 2.0 us, and none more than 88.0 us");
+}

@@ -1,4 +1,4 @@
-// herring: which ranks share a node: numbering, tables, constant expressions.
+// herring: tests of model/topology.hpp: which ranks share a node (numbering, tables, constant expressions), and roles.
 // SPDX-License-Identifier: Apache-2.0
 #include "herring/model/topology.hpp"
 
@@ -6,6 +6,7 @@
 
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace {
@@ -117,4 +118,10 @@ TEST_CASE("topology: uniform, flat and uneven ones are consistent at every size"
     std::vector<int> ids;
     for (int r = 0; r < 50; ++r) ids.push_back(r * r % 7);
     consistent(topology(ids));
+}
+
+TEST_CASE("role: a rank is a worker if nothing is said, and roles have names") {
+    CHECK(herring::role{} == herring::role::worker);
+    CHECK(to_string(herring::role::worker) == std::string_view("worker"));
+    CHECK(to_string(herring::role::server) == std::string_view("server"));
 }

@@ -3,7 +3,6 @@
 #include "herring/step/calls.hpp"
 
 #include "doctest/doctest.h"
-
 #include "herring/error.hpp"
 #include "herring/launch.hpp"
 #include "herring/world.hpp"
@@ -110,4 +109,22 @@ TEST_CASE("calls: between steps the misuse is told whose exception ends this ran
                       !says(told->text, "it left after its broadcast: bad argument: no rank 7"))
                       throw std::runtime_error(told->text);
               }) == 0);
+}
+
+using herring::detail::call_mark;
+
+TEST_CASE("call_mark: taken by one call, refused to the others, and free again") {
+    call_mark mark;
+    for (int n = 0; n < 2; ++n) {
+        CHECK(mark.take() == call_mark::taken::yes);
+        CHECK(mark.take() == call_mark::taken::by_itself);
+        std::thread([&] { CHECK(mark.take() == call_mark::taken::by_another_one); }).join();
+        CHECK(mark.take() == call_mark::taken::by_itself); // who was refused has changed nothing
+        mark.release();
+    }
+    std::thread([&] {
+        CHECK(mark.take() == call_mark::taken::yes);
+        mark.release();
+    }).join();
+    CHECK(mark.take() == call_mark::taken::yes);
 }

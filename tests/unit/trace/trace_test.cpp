@@ -92,3 +92,9 @@ TEST_CASE("trace: every event has a name of its own") {
 TEST_CASE("trace: no_bucket is the number of no bucket") {
     static_assert(herring::no_bucket == std::numeric_limits<std::uint32_t>::max());
 }
+
+TEST_CASE("off: empty, and constant") {
+    CHECK(std::is_empty_v<herring::trace::off>);
+    CHECK(std::is_trivial_v<herring::trace::off>);
+    static_assert((herring::trace::off()(herring::trace_event::wait_begin, 0), true));
+}

@@ -2,11 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "herring/wire/wire.hpp"
 
+#include "doctest/doctest.h"
+
 #include <cstddef>
 #include <span>
 #include <type_traits>
-
-#include "doctest/doctest.h"
 
 namespace wire_test {
 
@@ -35,3 +35,11 @@ static_assert(!herring::wire_policy<may_throw> && !herring::wire_policy<of_entri
 static_assert(!herring::wire_policy<int>);
 
 } // namespace wire_test
+
+namespace entry_test {
+
+static_assert(sizeof(herring::entry) == 8 && std::is_trivially_copyable_v<herring::entry>);
+static_assert(herring::entry{3, 0.5f} == herring::entry{3, 0.5f} &&
+              herring::entry{3, 0.5f} != herring::entry{4, 0.5f});
+
+} // namespace entry_test

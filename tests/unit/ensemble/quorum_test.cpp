@@ -4,6 +4,7 @@
 
 #include "doctest/doctest.h"
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -82,3 +83,47 @@ TEST_CASE("quorum: the tuning prints") {
 }
 
 } // namespace quorum_test
+
+namespace at_least_test {
+
+using herring::quorum_tuning;
+using herring::quorum::at_least;
+
+TEST_CASE("at_least: k is the number given, whatever the roster") {
+    static_assert(at_least<3>::least(4) == 3 && at_least<3>::least(1000) == 3);
+    static_assert(at_least<3>::least(2) == 3); // the frontend refuses it
+    CHECK_FALSE(herring::quorum_policy<at_least<0>>);
+}
+
+TEST_CASE("at_least: has the tuning that it is given") {
+    static_assert(at_least<3>::tuning == quorum_tuning{});
+    static_assert(at_least<3, quorum_tuning{.grace_percent = 50}>::tuning.grace_ns(1'000'000) == 500'000);
+    CHECK(at_least<2, quorum_tuning{.probation_after = 0}>::tuning.probation_after == 0);
+}
+
+} // namespace at_least_test
+
+namespace by_deadline_test {
+
+using herring::quorum_tuning;
+using herring::quorum::by_deadline;
+
+TEST_CASE("by_deadline: one member makes an answer, or as many as are given") {
+    static_assert(by_deadline<>::least(4) == 1 && by_deadline<3>::least(1000) == 3);
+    CHECK_FALSE(herring::quorum_policy<by_deadline<0>>);
+}
+
+TEST_CASE("by_deadline: the grace ends after any deadline, however fast the first row came") {
+    constexpr std::int64_t day = std::chrono::nanoseconds(std::chrono::hours(24)).count();
+    static_assert(by_deadline<>::tuning.grace_ns(0) > day && by_deadline<>::tuning.grace_ns(1000) > day);
+    static_assert(by_deadline<2, quorum_tuning{.grace_percent = 10}>::tuning.grace_ns(day) > day);
+}
+
+TEST_CASE("by_deadline: has the probation that it is given") {
+    constexpr quorum_tuning strict =
+        by_deadline<1, quorum_tuning{.probation_after = 1, .probation_left_after = 9}>::tuning;
+    CHECK(strict.probation_after == 1);
+    CHECK(strict.probation_left_after == 9);
+}
+
+} // namespace by_deadline_test

@@ -1,4 +1,4 @@
-// herring: tests of base/bytes.hpp.
+// herring: tests of base/bytes.hpp: units, rounding, and integers as bytes.
 // SPDX-License-Identifier: Apache-2.0
 #include "herring/base/bytes.hpp"
 
@@ -8,6 +8,31 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <type_traits>
+
+TEST_CASE("units: powers of 1024, as std::size_t, at compile time") {
+    using namespace herring::literals;
+    static_assert(1_KiB == 1024 && 3_MiB == 3 * 1024 * 1024 && 2_GiB == std::size_t{1} << 31);
+    static_assert(0_KiB == 0 && 5_GiB == std::size_t{5} << 30);
+    static_assert(std::is_same_v<decltype(1_KiB), std::size_t>);
+    CHECK(25_MiB == 26'214'400);
+}
+
+using herring::detail::divide_up;
+using herring::detail::round_up;
+
+TEST_CASE("round_up: to the next multiple, and no further") {
+    CHECK(divide_up(0, 7) == 0);
+    CHECK(divide_up(1, 7) == 1);
+    CHECK(divide_up(7, 7) == 1);
+    CHECK(divide_up(8, 7) == 2);
+    CHECK(round_up(0, 64) == 0);
+    CHECK(round_up(1, 64) == 64);
+    CHECK(round_up(64, 64) == 64);
+    CHECK(round_up(65, 64) == 128);
+    CHECK(round_up(10, 3) == 12);
+    static_assert(round_up(4097, 4096) == 8192);
+}
 
 using herring::detail::get;
 using herring::detail::put;

@@ -1,6 +1,11 @@
-// herring: outputs against plain arithmetic; what is not asked for is not there.
+// herring: tests of ensemble/outputs.hpp: against plain arithmetic; what is not asked for is not there.
 // SPDX-License-Identifier: Apache-2.0
 #include "herring/ensemble/outputs.hpp"
+
+#include "doctest/doctest.h"
+#include "ensemble_rows.hpp"
+#include "herring/ensemble/dense_row.hpp"
+#include "herring/wire/codecs.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -8,11 +13,17 @@
 #include <span>
 #include <vector>
 
-#include "doctest/doctest.h"
+namespace outputs_test {
 
-#include "ensemble_rows.hpp"
-#include "herring/ensemble/dense_row.hpp"
-#include "herring/wire/codecs.hpp"
+struct own {
+    using axis = herring::axes::outputs;
+    static constexpr char const* name = "own";
+};
+static_assert(!herring::outputs_policy<own> && !herring::output_kind<own>);
+static_assert(herring::output_kind<herring::outputs::variance> &&
+              herring::output_kind<herring::outputs::disagreement>);
+
+} // namespace outputs_test
 
 namespace of_test {
 
