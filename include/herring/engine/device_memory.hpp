@@ -86,7 +86,7 @@ requires(IntraNode::facts.device_memory &&
         execution_ledger const& all = core.ledger;
         auto const tell = [&](trace_event which, std::uint64_t& told, std::uint64_t until) {
             for (; told < until; ++told)
-                core.trace.work(which, all.at(told), told, all.at(told).elements * core.element_bytes);
+                core.trace.work(which, all.at(told), told, all.at(told).bytes(all.at(told).elements));
         };
         tell(trace_event::to_host_begin, to_host_begun_, this->node_.copies_begun());
         tell(trace_event::to_host_end, to_host_ended_, all.arrived());

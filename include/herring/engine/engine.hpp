@@ -150,8 +150,7 @@ template <class Transport, class IntraNode, class Trace, operation... Operations
         auto& core = machine_.core;
         if (wanted.what == kind::make_part && !core.staged) return;
         bool const chunked = wanted.what == kind::make_part || wanted.what == kind::combine;
-        core.trace.work(event, e, wanted.number,
-                        (chunked ? wanted.of.elements : e.elements) * core.element_bytes);
+        core.trace.work(event, e, wanted.number, e.bytes(chunked ? wanted.of.elements : e.elements));
     }
 
     machine machine_;

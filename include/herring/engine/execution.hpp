@@ -60,9 +60,11 @@ struct execution {
     std::uint32_t shard_count = 0;
     route path = route::local;
     std::uint8_t operation = 0; ///< place in the engine's list of operations
-    std::int32_t root = -1;     ///< rank; −1: the call has none
-    std::byte* own = nullptr;   ///< this rank's contribution: start of the bucket in this node's memory
-    int home = -1;              ///< local rank whose region `own` lies in; −1: this rank
+    /// Bytes of an element of this bucket, as stored; 0: an element of the plan, whose size the engine sets.
+    std::uint16_t element_bytes = 0;
+    std::int32_t root = -1;   ///< rank; −1: the call has none
+    std::byte* own = nullptr; ///< this rank's contribution: start of the bucket in this node's memory
+    int home = -1;            ///< local rank whose region `own` lies in; −1: this rank
     std::size_t elements = 0;
     std::uint32_t fingerprint = 0;   ///< 20 bits, of the operation that every rank must be in here
     std::uint32_t label = 0;         ///< bucket number, for the trace; no_bucket: not a bucket of a step
@@ -87,6 +89,10 @@ struct execution {
     lending how = lending::none; ///< swap: `own` and `home` are the other rank's now, and hold `next`
     std::ptrdiff_t* local_offsets = nullptr; ///< local rank → from this rank's part to its part, in bytes
     std::byte* device_sum = nullptr; ///< where devices or threads leave the node's sum; nullptr: they do not
+
+    constexpr std::size_t bytes(std::size_t of_elements) const noexcept {
+        return of_elements * element_bytes;
+    }
 };
 
 /// A fingerprint of an operation: which one it is, and of what size.

@@ -225,6 +225,7 @@ std::size_t machine<Transport, IntraNode, Trace, Traffic...>::arrive() noexcept 
     for (; ledger.arrived() < ledger.submitted(); ledger.arrive(), ++progress) {
         std::uint64_t const number = ledger.arrived();
         execution& e = ledger.at(number);
+        if (e.element_bytes == 0) e.element_bytes = core.element_bytes;
         if (!core.memory.is_loaded(number, ledger.submitted())) break;
         if (e.path == route::mailbox && !mailbox_.fill(e, number)) break;
         core.memory.place_sum(e);

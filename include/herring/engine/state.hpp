@@ -62,26 +62,26 @@ struct engine_state {
     }
     /// Where element `offset` of the contribution of local rank l lies.
     std::byte* given_by(execution const& e, int l, std::size_t offset) const noexcept {
-        return e.own + (offset - e.own_begin) * element_bytes + (l == who.local ? 0 : e.local_offsets[l]);
+        return e.own + e.bytes(offset - e.own_begin) + (l == who.local ? 0 : e.local_offsets[l]);
     }
     /// Where local rank l finds element `offset` of its result.
     std::byte* result_of(execution const& e, int l, std::size_t offset) const noexcept {
-        if (e.out != nullptr) return e.out + (offset - e.out_begin) * element_bytes;
+        if (e.out != nullptr) return e.out + e.bytes(offset - e.out_begin);
         return given_by(e, l, offset);
     }
     std::span<std::byte> result(execution const& e, chunk const& c) const noexcept {
-        return {result_of(e, who.local, c.offset), c.elements * element_bytes};
+        return {result_of(e, who.local, c.offset), e.bytes(c.elements)};
     }
 
-    /// Copies elements that may be where they belong already, or none.
-    void copy(std::byte* to, std::byte const* from, std::size_t elements) const noexcept {
-        if (elements > 0 && to != from) std::memcpy(to, from, elements * element_bytes);
+    /// Copies bytes that may be where they belong already, or none.
+    static void copy(std::byte* to, std::byte const* from, std::size_t bytes) noexcept {
+        if (bytes > 0 && to != from) std::memcpy(to, from, bytes);
     }
     /// Copies what another rank of the node has written, and puts `next` in its place, which is no longer.
     /// `landing`: how lines at `to` are written.
-    void fetch(std::byte* to, std::byte* from, std::size_t count, copy_mode landing,
-               std::span<std::byte const> next = {}) const noexcept {
-        kernel::fetch_copy(to, from, count * element_bytes, landing == copy_mode::streamed, next);
+    static void fetch(std::byte* to, std::byte* from, std::size_t bytes, copy_mode landing,
+                      std::span<std::byte const> next = {}) noexcept {
+        kernel::fetch_copy(to, from, bytes, landing == copy_mode::streamed, next);
     }
     /// Copies this rank's result of a chunk into the memories of the other local ranks.
     void spread(execution const& e, chunk const& c) noexcept {
@@ -191,7 +191,7 @@ struct engine_state {
     }
 
     neighbours who;
-    std::size_t const element_bytes;      ///< as stored
+    std::uint16_t const element_bytes;    ///< as stored, of an execution that names no size
     std::size_t const part_element_bytes; ///< of an element of a node's part, as it travels
     bool const
         in_accumulator; ///< parts of a node travel in the accumulator's type, so that they are rounded once

@@ -24,25 +24,25 @@ class all_gather_traffic {
 
     std::size_t part_bytes(execution const& e, chunk const& c, int from, int) const noexcept {
         if (c.owner >= 0 && state_.owners_serve) return 0;
-        return state_.owned_by_node(e, c, from).elements * state_.element_bytes;
+        return e.bytes(state_.owned_by_node(e, c, from).elements);
     }
     std::size_t result_bytes(execution const& e, chunk const& c, int to) const noexcept {
         if (!state_.owners_serve && state_.is_owned_by(e, c, to)) return 0;
-        return c.elements * state_.element_bytes;
+        return e.bytes(c.elements);
     }
     std::span<std::byte const> part(execution const& e, chunk const& c, int,
                                     std::byte* stage) const noexcept {
         if (c.owner >= 0 && state_.owners_serve) return {};
         range const own = state_.owned_by_node(e, c, state_.who.node);
         if (own.elements == 0) return {};
-        if (c.owner >= 0) return {state_.given_by(e, c.owner, c.offset), c.elements * state_.element_bytes};
+        if (c.owner >= 0) return {state_.given_by(e, c.owner, c.offset), e.bytes(c.elements)};
         return {state_.who.local_size > 1 ? stage : state_.given_by(e, state_.who.local, own.offset),
-                own.elements * state_.element_bytes};
+                e.bytes(own.elements)};
     }
     /// The owner sends its range from the caller's memory: its copy at the result may be outside the caches.
     std::span<std::byte const> result(execution const& e, chunk const& c) const noexcept {
         if (!state_.owners_serve) return state_.result(e, c);
-        return {state_.given_by(e, c.owner, c.offset), c.elements * state_.element_bytes};
+        return {state_.given_by(e, c.owner, c.offset), e.bytes(c.elements)};
     }
     std::byte* landing(execution const& e, chunk const& c) const noexcept {
         return state_.result(e, c).data();
@@ -50,7 +50,8 @@ class all_gather_traffic {
     void take_result(execution const& e, chunk const& c) const noexcept {
         if (state_.owners_serve || !state_.is_owned_by(e, c, state_.who.node)) return state_.spread(e, c);
         for (int l = 0; l < state_.who.local_size; ++l) // this is the credit: the range has been sent
-            state_.copy(state_.result_of(e, l, c.offset), state_.given_by(e, c.owner, c.offset), c.elements);
+            state_.copy(state_.result_of(e, l, c.offset), state_.given_by(e, c.owner, c.offset),
+                        e.bytes(c.elements));
     }
     range given(execution const& e) const noexcept { return e.part.owned[state_.who.rank]; }
 
@@ -77,8 +78,8 @@ class all_gather {
         for (int l = 0; l < state_.who.local_size; ++l) {
             range const own = state_.owned_by(e, c, state_.who.rank_of(l));
             if (own.elements == 0) continue; // an empty range may have no memory
-            state_.copy(stage + (own.offset - begin) * state_.element_bytes,
-                        state_.given_by(e, l, own.offset), own.elements);
+            state_.copy(stage + e.bytes(own.offset - begin), state_.given_by(e, l, own.offset),
+                        e.bytes(own.elements));
         }
     }
     void combine(execution const& e, chunk const& c, parts_view const& parts) noexcept {
@@ -90,10 +91,9 @@ class all_gather {
         }
         if (c.owner >= 0) {
             std::byte const* const from = state_.given_by(e, c.owner, c.offset);
-            if (e.out == nullptr || e.elements * state_.element_bytes < streamed_bytes)
-                return spread(e, c.range(), from);
+            if (e.out == nullptr || e.bytes(e.elements) < streamed_bytes) return spread(e, c.range(), from);
             std::byte* const to = state_.result_of(e, state_.who.local, c.offset);
-            if (to != from) kernel::stream_copy(to, from, c.elements * state_.element_bytes);
+            if (to != from) kernel::stream_copy(to, from, e.bytes(c.elements));
             return;
         }
         for (auto const& side : {parts.before, parts.after})
@@ -102,7 +102,7 @@ class all_gather {
                 for (int const rank : state_.who.map.members(p.node)) {
                     range const own = state_.owned_by(e, c, rank);
                     if (own.elements > 0) // an empty range may begin before the node's part
-                        spread(e, own, p.data + (own.offset - begin) * state_.element_bytes);
+                        spread(e, own, p.data + e.bytes(own.offset - begin));
                 }
             }
         for (int l = 0; l < state_.who.local_size; ++l) {
@@ -114,7 +114,7 @@ class all_gather {
         for (int l = 0; l < state_.who.local_size; ++l) {
             range const theirs = e.part.owned[state_.who.rank_of(l)];
             state_.copy(state_.result_of(e, state_.who.local, theirs.offset),
-                        boxes[l] + theirs.offset * state_.element_bytes, theirs.elements);
+                        boxes[l] + e.bytes(theirs.offset), e.bytes(theirs.elements));
         }
     }
     /// Lent part l is the range of local rank l.
@@ -122,12 +122,12 @@ class all_gather {
         for (int l = 0; l < state_.who.local_size; ++l) {
             lent_part const& part = e.lent[l];
             if (l != state_.who.local)
-                state_.fetch(part.to, state_.given_by(e, l, part.offset), part.elements, part.landing,
-                             e.next);
+                state_.fetch(part.to, state_.given_by(e, l, part.offset), e.bytes(part.elements),
+                             part.landing, e.next);
             else if (part.landing != copy_mode::streamed)
-                state_.copy(part.to, part.from, part.elements);
+                state_.copy(part.to, part.from, e.bytes(part.elements));
             else if (part.to != part.from)
-                kernel::stream_copy(part.to, part.from, part.elements * state_.element_bytes);
+                kernel::stream_copy(part.to, part.from, e.bytes(part.elements));
         }
     }
 
@@ -139,7 +139,7 @@ class all_gather {
     /// Copies a range into the results of all local ranks.
     void spread(execution const& e, range const& what, std::byte const* from) noexcept {
         for (int l = 0; l < state_.who.local_size; ++l)
-            state_.copy(state_.result_of(e, l, what.offset), from, what.elements);
+            state_.copy(state_.result_of(e, l, what.offset), from, e.bytes(what.elements));
     }
 
     detail::engine_state& state_;

@@ -22,17 +22,17 @@ class broadcast_traffic {
     explicit broadcast_traffic(engine_state& state) noexcept : state_(state) {}
 
     std::size_t part_bytes(execution const& e, chunk const& c, int from, int) const noexcept {
-        return from == root_node(e) ? c.elements * state_.element_bytes : 0;
+        return from == root_node(e) ? e.bytes(c.elements) : 0;
     }
     std::size_t result_bytes(execution const& e, chunk const& c, int to) const noexcept {
-        return to == root_node(e) ? 0 : c.elements * state_.element_bytes;
+        return to == root_node(e) ? 0 : e.bytes(c.elements);
     }
     std::span<std::byte const> part(execution const& e, chunk const& c, int, std::byte*) const noexcept {
         if (!is_at_root(e)) return {};
-        return {of_root(e, c.offset), c.elements * state_.element_bytes};
+        return {of_root(e, c.offset), e.bytes(c.elements)};
     }
     std::span<std::byte const> result(execution const& e, chunk const& c) const noexcept {
-        if (is_at_root(e)) return {of_root(e, c.offset), c.elements * state_.element_bytes};
+        if (is_at_root(e)) return {of_root(e, c.offset), e.bytes(c.elements)};
         return state_.result(e, c);
     }
     std::byte* landing(execution const& e, chunk const& c) const noexcept {
@@ -58,7 +58,7 @@ class broadcast_traffic {
     void spread(execution const& e, chunk const& c, std::byte const* from) const noexcept {
         for (int l = 0; l < state_.who.local_size; ++l)
             if (state_.who.rank_of(l) != e.root)
-                state_.copy(state_.result_of(e, l, c.offset), from, c.elements);
+                state_.copy(state_.result_of(e, l, c.offset), from, e.bytes(c.elements));
     }
 
   private:
@@ -85,12 +85,13 @@ class broadcast {
     }
     void combine_mailboxes(execution const& e, std::byte* const* boxes) noexcept {
         if (e.root != state_.who.rank)
-            state_.copy(state_.result_of(e, state_.who.local, 0), boxes[traffic_.local_root(e)], e.elements);
+            state_.copy(state_.result_of(e, state_.who.local, 0), boxes[traffic_.local_root(e)],
+                        e.bytes(e.elements));
     }
     void combine_lent(execution const& e) noexcept {
         if (e.root == state_.who.rank) return;
         for (lent_part const& part : std::span(e.lent, e.lent_parts))
-            state_.fetch(part.to, traffic_.of_root(e, part.offset), part.elements, part.landing);
+            state_.fetch(part.to, traffic_.of_root(e, part.offset), e.bytes(part.elements), part.landing);
     }
 
   private:

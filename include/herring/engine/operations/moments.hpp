@@ -31,8 +31,8 @@ class moments_traffic {
     std::size_t part_bytes(execution const& e, chunk const& c, int from, int) const noexcept {
         return is_second(e, c) ? 0 : c.elements * state_.part_element_bytes * numbers_of(from);
     }
-    std::size_t result_bytes(execution const&, chunk const& c, int) const noexcept {
-        return c.elements * state_.element_bytes;
+    std::size_t result_bytes(execution const& e, chunk const& c, int) const noexcept {
+        return e.bytes(c.elements);
     }
     std::span<std::byte const> part(execution const& e, chunk const& c, int,
                                     std::byte* stage) const noexcept {
@@ -41,14 +41,14 @@ class moments_traffic {
         return state_.part(e, c, c.range(), stage);
     }
     std::span<std::byte const> result(execution const& e, chunk const& c) const noexcept {
-        return {result_of(e, state_.who.local, c), c.elements * state_.element_bytes};
+        return {result_of(e, state_.who.local, c), e.bytes(c.elements)};
     }
     std::byte* landing(execution const& e, chunk const& c) const noexcept {
         return result_of(e, state_.who.local, c);
     }
     void take_result(execution const& e, chunk const& c) const noexcept {
         for (int l = 0; l < state_.who.local_size; ++l)
-            state_.copy(result_of(e, l, c), result_of(e, state_.who.local, c), c.elements);
+            state_.copy(result_of(e, l, c), result_of(e, state_.who.local, c), e.bytes(c.elements));
     }
     range given(execution const& e) const noexcept { return {0, e.elements}; }
 
@@ -58,7 +58,7 @@ class moments_traffic {
     }
     /// The place of local rank l for the deviation of element `offset`.
     std::byte* deviation_of(execution const& e, int l, std::size_t offset) const noexcept {
-        if (e.out != nullptr) return e.part.second.out + offset * state_.element_bytes;
+        if (e.out != nullptr) return e.part.second.out + e.bytes(offset);
         return state_.given_by(e, l, e.part.second.begin + offset);
     }
 

@@ -25,19 +25,19 @@ class norms_traffic {
 
     explicit norms_traffic(engine_state& state) noexcept : state_(state) {}
 
-    std::size_t part_bytes(execution const&, chunk const& c, int, int) const noexcept {
-        return is_of_row(c) ? 0 : bytes(c);
+    std::size_t part_bytes(execution const& e, chunk const& c, int, int) const noexcept {
+        return is_of_row(c) ? 0 : e.bytes(c.elements);
     }
-    std::size_t result_bytes(execution const&, chunk const& c, int) const noexcept {
-        return is_of_row(c) ? bytes(c) : 0;
+    std::size_t result_bytes(execution const& e, chunk const& c, int) const noexcept {
+        return is_of_row(c) ? e.bytes(c.elements) : 0;
     }
     std::span<std::byte const> part(execution const& e, chunk const& c, int, std::byte*) const noexcept {
         if (is_of_row(c)) return {};
-        return {own(e, c), bytes(c)};
+        return {own(e, c), e.bytes(c.elements)};
     }
     std::span<std::byte const> result(execution const& e, chunk const& c) const noexcept {
         if (!is_of_row(c)) return {};
-        return {own(e, c), bytes(c)};
+        return {own(e, c), e.bytes(c.elements)};
     }
     std::byte* landing(execution const& e, chunk const& c) const noexcept {
         return is_of_row(c) ? own(e, c) : nullptr;
@@ -48,7 +48,6 @@ class norms_traffic {
     range given(execution const&) const noexcept { return {}; } // norms take two hops
 
     static bool is_of_row(chunk const& c) noexcept { return c.owner >= 0; }
-    std::size_t bytes(chunk const& c) const noexcept { return c.elements * state_.element_bytes; }
     /// This rank's memory of a chunk.
     std::byte* own(execution const& e, chunk const& c) const noexcept {
         return state_.given_by(e, state_.who.local, c.offset);
@@ -78,9 +77,9 @@ class norms {
         for (auto const& side : {parts.before, parts.after})
             for (node_part const& p : side) {
                 if (first == nullptr) first = &p;
-                if (differ(p.data, first->data, traffic_.bytes(c))) return refuse(p, *first);
+                if (differ(p.data, first->data, e.bytes(c.elements))) return refuse(p, *first);
             }
-        std::memcpy(traffic_.own(e, c), first->data, traffic_.bytes(c));
+        std::memcpy(traffic_.own(e, c), first->data, e.bytes(c.elements));
     }
     void combine_mailboxes(execution const&, std::byte* const*) noexcept {} // norms take two hops
     void combine_lent(execution const&) noexcept {}

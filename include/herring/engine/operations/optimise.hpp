@@ -23,20 +23,19 @@ class optimise_traffic : public reduce_traffic {
   public:
     static constexpr lending lends = lending::none;
 
-    explicit optimise_traffic(engine_state& state) noexcept : reduce_traffic(state), state_(state) {}
+    using reduce_traffic::reduce_traffic;
 
     std::span<std::byte const> result(execution const& e, chunk const& c) const noexcept {
-        return {landing(e, c), c.elements * state_.element_bytes};
+        return {landing(e, c), e.bytes(c.elements)};
     }
     std::byte* landing(execution const& e, chunk const& c) const noexcept {
-        return weights_.bucket(e.label) + c.offset * state_.element_bytes;
+        return weights_.bucket(e.label) + e.bytes(c.offset);
     }
     void take_result(execution const&, chunk const&) const noexcept {}
 
     void place_weights(placed_weights const& weights) noexcept { weights_ = weights; }
 
   private:
-    engine_state& state_;
     placed_weights weights_;
 };
 

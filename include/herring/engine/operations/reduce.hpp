@@ -23,8 +23,8 @@ class reduce_traffic {
     std::size_t part_bytes(execution const&, chunk const& c, int, int) const noexcept {
         return c.elements * state_.part_element_bytes;
     }
-    std::size_t result_bytes(execution const&, chunk const& c, int) const noexcept {
-        return c.elements * state_.element_bytes;
+    std::size_t result_bytes(execution const& e, chunk const& c, int) const noexcept {
+        return e.bytes(c.elements);
     }
     std::span<std::byte const> part(execution const& e, chunk const& c, int,
                                     std::byte* stage) const noexcept {

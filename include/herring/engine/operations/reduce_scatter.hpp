@@ -28,7 +28,7 @@ class reduce_scatter_traffic {
         return due_to(e, c, to).elements * state_.part_element_bytes;
     }
     std::size_t result_bytes(execution const& e, chunk const& c, int to) const noexcept {
-        return !state_.owners_serve && state_.is_owned_by(e, c, to) ? c.elements * state_.element_bytes : 0;
+        return !state_.owners_serve && state_.is_owned_by(e, c, to) ? e.bytes(c.elements) : 0;
     }
     std::span<std::byte const> part(execution const& e, chunk const& c, int to,
                                     std::byte* stage) const noexcept {

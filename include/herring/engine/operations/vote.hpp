@@ -21,13 +21,13 @@ class vote_traffic : public reduce_traffic {
 
     explicit vote_traffic(engine_state& state) noexcept : reduce_traffic(state), state_(state) {}
 
-    std::size_t part_bytes(execution const&, chunk const& c, int, int) const noexcept {
-        return c.elements * state_.element_bytes;
+    std::size_t part_bytes(execution const& e, chunk const& c, int, int) const noexcept {
+        return e.bytes(c.elements);
     }
     std::span<std::byte const> part(execution const& e, chunk const& c, int,
                                     std::byte* stage) const noexcept {
         return {state_.who.local_size > 1 ? stage : state_.given_by(e, state_.who.local, c.offset),
-                c.elements * state_.element_bytes};
+                e.bytes(c.elements)};
     }
 
   private:
@@ -49,7 +49,7 @@ class vote {
         if (state_.who.local_size > 1) combine_node(e, c, stage);
     }
     void combine(execution const& e, chunk const& c, parts_view const& parts) noexcept {
-        std::size_t const bytes = c.elements * state_.element_bytes;
+        std::size_t const bytes = e.bytes(c.elements);
         std::byte* const result = state_.result_of(e, state_.who.local, c.offset);
         if (state_.who.contributes)
             combine_node(e, c, result);
@@ -60,7 +60,7 @@ class vote {
         state_.spread(e, c);
     }
     void combine_mailboxes(execution const& e, std::byte* const* boxes) noexcept {
-        std::size_t const bytes = e.elements * state_.element_bytes;
+        std::size_t const bytes = e.bytes(e.elements);
         std::byte* const result = state_.result_of(e, state_.who.local, 0);
         for (int l = 0; l < state_.who.local_size; ++l)
             if (l == 0)
@@ -76,10 +76,9 @@ class vote {
     }
     /// Combines the contributions of the local ranks, this rank's first: `to` may be its contribution.
     void combine_node(execution const& e, chunk const& c, std::byte* to) noexcept {
-        state_.copy(to, state_.given_by(e, state_.who.local, c.offset), c.elements);
+        state_.copy(to, state_.given_by(e, state_.who.local, c.offset), e.bytes(c.elements));
         for (int l = 0; l < state_.who.local_size; ++l)
-            if (l != state_.who.local)
-                add(to, state_.given_by(e, l, c.offset), c.elements * state_.element_bytes);
+            if (l != state_.who.local) add(to, state_.given_by(e, l, c.offset), e.bytes(c.elements));
     }
 
     detail::engine_state& state_;

@@ -45,9 +45,8 @@ template <class Core> class mailbox_route {
         std::memcpy(box - sizeof mine, &mine, sizeof mine);
         range const given = shared_.traffic.with(e.operation, [&](auto const& of) { return of.given(e); });
         if (given.elements > 0)
-            std::memcpy(box + given.offset * shared_.element_bytes,
-                        shared_.given_by(e, shared_.who.local, given.offset),
-                        given.elements * shared_.element_bytes);
+            std::memcpy(box + e.bytes(given.offset), shared_.given_by(e, shared_.who.local, given.offset),
+                        e.bytes(given.elements));
         ++filled_;
         return true;
     }

@@ -253,3 +253,56 @@ TEST_CASE("operations: ranks in different operations, or with different roots, a
                 CHECK(all.worlds[0].failed() != nullptr);
             }
 }
+
+TEST_CASE("operations: an execution names the bytes of its elements, whatever those of the engine's plan") {
+    for (auto const& shape : shapes) {
+        CAPTURE(shape.size());
+        CAPTURE(shape[0]);
+        world all(shape, {2047}, mesh::small_tuning(), 7, 10);
+        int const ranks = all.map.size();
+        herring::plan of_bytes = all.made; // the same limits, for elements of one byte
+        of_bytes.element_bytes = of_bytes.part_element_bytes = 1;
+        of_bytes.line_elements = 64;
+        for (std::size_t const n : {1u, 63u, 129u, 1001u, 8187u})
+            for (bool const gathers : {false, true}) {
+                CAPTURE(n);
+                CAPTURE(gathers);
+                int const root = static_cast<int>(n) % ranks;
+                std::vector<herring::range> owned;
+                for (int r = 0; r < ranks; ++r) owned.push_back(herring::owned_range(n, r, ranks));
+                std::vector<herring::shard> shards;
+                herring::bucket b;
+                if (gathers)
+                    herring::detail::divide_owned(b, n, owned, false, of_bytes, all.map, shards);
+                else
+                    herring::detail::divide<herring::sharding::balanced>(b, {n, 64, {}}, of_bytes, shards,
+                                                                         {});
+                auto const value_at = [&](int rank, std::size_t i) {
+                    return static_cast<std::byte>(value(rank, n, i) % 251);
+                };
+                for (auto& r : all.ranks) {
+                    for (std::size_t i = 0; i < n; ++i) r->node.memory()[i] = value_at(r->number, i);
+                    r->runs->submit({.shards = shards.data(),
+                                     .shard_count = b.shards,
+                                     .path = b.path,
+                                     .operation = static_cast<std::uint8_t>(gathers ? 2 : 3),
+                                     .element_bytes = 1,
+                                     .root = gathers ? -1 : root,
+                                     .own = r->node.memory(),
+                                     .elements = n,
+                                     .label = herring::no_bucket,
+                                     .part = {.owned = owned.data()}});
+                    ++r->submitted;
+                }
+                REQUIRE(all.settle());
+                for (auto& r : all.ranks) {
+                    std::size_t wrong = 0;
+                    for (std::size_t i = 0, owner = 0; i < n; ++i) {
+                        while (gathers && i >= owned[owner].end()) ++owner;
+                        wrong += r->node.memory()[i] != value_at(gathers ? static_cast<int>(owner) : root, i);
+                    }
+                    CHECK(wrong == 0);
+                }
+            }
+    }
+}

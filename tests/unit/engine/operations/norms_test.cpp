@@ -22,7 +22,7 @@ struct server : tests::server_of_three {
     detail::norms_traffic traffic{state};
     operations::norms operation{state, traffic};
     numbers kept{-1, -1};
-    execution e{.own = reinterpret_cast<std::byte*>(kept.data()), .elements = 4};
+    execution e{.element_bytes = 4, .own = reinterpret_cast<std::byte*>(kept.data()), .elements = 4};
     chunk const all{.offset = 0, .elements = 4};
 
     void take(numbers const& a, numbers const& b, numbers const& c) {
