@@ -110,7 +110,7 @@ template <class T> void table(char const* where, std::size_t bytes_in_all) {
         std::vector<source> sources;
         for (int s = 0; s < k; ++s) {
             from.push_back(buffers[static_cast<std::size_t>(s)].get());
-            sources.push_back({from.back(), false});
+            sources.push_back({from.back()});
         }
         T* const to = buffers.back().get();
         T* const targets[1] = {to};
@@ -120,7 +120,7 @@ template <class T> void table(char const* where, std::size_t bytes_in_all) {
             if (in_place) {
                 if (k == 1) continue; // nothing to add
                 from[0] = to;
-                sources[0] = {to, false};
+                sources[0] = {to};
             }
             using herring::kernel::fold;
             double sum = 1e9, divided = 1e9, plain = 1e9, exact = 1e9, copy = 1e9;

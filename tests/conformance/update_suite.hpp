@@ -54,7 +54,7 @@ template <class P> findings update_suite() {
                     for (auto& p : parts)
                         for (T& x : p) x = draw();
                     std::vector<kernel::source> sources;
-                    for (auto const& p : parts) sources.push_back({p.data(), false});
+                    for (auto const& p : parts) sources.push_back({p.data()});
                     auto const at = [&](std::size_t r, std::size_t i) {
                         return lifted<P>(
                             static_cast<accumulator>(parts[r][i])); // once, wherever it is combined
@@ -84,7 +84,7 @@ template <class P> findings update_suite() {
                     std::vector<accumulator> partial(count);
                     kernel::fold_partial<P, T>(std::span<kernel::source const>(sources).first(n / 2),
                                                partial.data(), count);
-                    kernel::source const before{partial.data(), true};
+                    kernel::source const before{partial.data(), part_kind::accumulator};
                     kernel::fold<P, T>(std::span(&before, 1),
                                        std::span<kernel::source const>(sources).subspan(n / 2), {},
                                        std::span<T* const>(targets, 1), count, ranks);

@@ -157,7 +157,7 @@ template <class T, class Update> bool kernel_gives_the_bits_of_the_host(int roun
         for (int s = 0; s < k; ++s) {
             std::size_t const at = static_cast<std::size_t>(s) * room + (roll(4) == 0 ? roll(9) : shift);
             for (std::size_t i = 0; i < count; ++i) from[at + i] = value<T>(s, 1, i, round);
-            sources.push_back({from.data() + at, false});
+            sources.push_back({from.data() + at});
             work.sources[s] = device + at;
         }
         must(cudaMemcpy(device, from.data(), from.size() * sizeof(T), cudaMemcpyHostToDevice), "cudaMemcpy");

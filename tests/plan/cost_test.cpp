@@ -41,11 +41,11 @@ std::vector<std::size_t> bytes_sent(plan const& p, topology const& map) {
                     if (!contributes && n != p.roles.node_of(s.server)) continue; // another server
                     std::size_t const others = p.roles.contributors.size() - (contributes ? 1 : 0);
                     if (b.path == route::one_hop)
-                        sent[handler] += others * size * p.part_element_bytes;
+                        sent[handler] += p.parts.bytes(others * size);
                     else if (n == p.roles.node_of(s.server))
                         sent[handler] += others * size * p.element_bytes; // results
                     else
-                        sent[handler] += size * p.part_element_bytes; // a push
+                        sent[handler] += p.parts.bytes(size); // a push
                 }
             }
         }
@@ -205,7 +205,7 @@ TEST_CASE("plan: dissemination takes buckets that a rank gives as a whole or not
           "owners divide") {
     plan p;
     p.nodes = 4;
-    p.element_bytes = p.part_element_bytes = 4;
+    p.element_bytes = p.parts.element_bytes = 4;
     p.tuning = {.chunk_bytes = 4096, .message_ns = 1000, .latency_ns = 1, .dissemination_bytes = 4096};
     for (std::size_t const hop : {0u, 512u, 8192u}) {
         p.tuning.one_hop_bytes = hop;

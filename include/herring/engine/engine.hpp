@@ -148,7 +148,7 @@ template <class Transport, class IntraNode, class Trace, operation... Operations
     void trace_fold(trace_event event, detail::wanted_work const& wanted, execution const& e) noexcept {
         using kind = detail::wanted_work::kind;
         auto& core = machine_.core;
-        if (wanted.what == kind::make_part && !core.staged) return;
+        if (wanted.what == kind::make_part && !core.is_staged()) return;
         bool const chunked = wanted.what == kind::make_part || wanted.what == kind::combine;
         core.trace.work(event, e, wanted.number, e.bytes(chunked ? wanted.of.elements : e.elements));
     }

@@ -14,6 +14,7 @@
 #include "herring/engine/operation.hpp"
 #include "herring/engine/window.hpp"
 #include "herring/kernel/copies.hpp"
+#include "herring/model/part_format.hpp"
 #include "herring/plan/plan.hpp"
 
 #include <algorithm>
@@ -94,8 +95,10 @@ struct engine_state {
     int ranks_in(execution const& e) const noexcept {
         return is_networked(e.path) ? contributing_ranks : who.local_size;
     }
-    /// True if a node sends sums; else it sends the contribution of its one rank, as stored.
-    bool is_summed(int of_node) const noexcept { return in_accumulator || who.map.local_size(of_node) > 1; }
+    /// The format of a node's part of a sum.
+    part_format summed_by(int node) const noexcept { return parts.summed(who.map.local_size(node)); }
+    /// True if this node's part of a sum is made in staging memory; else it is sent from where it lies.
+    bool is_staged() const noexcept { return !parts.summed(who.local_size).is_stored(); }
 
     /// Returns the least range of a chunk that has all that the ranks of a node own of it. The execution has
     /// `part.owned`.
@@ -124,9 +127,9 @@ struct engine_state {
     /// contribution.
     std::span<std::byte const> part(execution const& e, chunk const& c, range const& what,
                                     std::byte* stage) const noexcept {
-        std::size_t const bytes = what.elements * part_element_bytes;
-        if (e.device_sum != nullptr) return {e.device_sum + what.offset * part_element_bytes, bytes};
-        if (staged) return {stage + (what.offset - c.offset) * part_element_bytes, bytes};
+        std::size_t const bytes = parts.bytes(what.elements);
+        if (e.device_sum != nullptr) return {e.device_sum + parts.bytes(what.offset), bytes};
+        if (is_staged()) return {stage + parts.bytes(what.offset - c.offset), bytes};
         return {given_by(e, who.local, what.offset), bytes};
     }
 
@@ -191,11 +194,8 @@ struct engine_state {
     }
 
     neighbours who;
-    std::uint16_t const element_bytes;    ///< as stored, of an execution that names no size
-    std::size_t const part_element_bytes; ///< of an element of a node's part, as it travels
-    bool const
-        in_accumulator; ///< parts of a node travel in the accumulator's type, so that they are rounded once
-    bool const staged; ///< sums of a node are made in staging memory; else parts are sent from where they lie
+    std::uint16_t const element_bytes; ///< as stored, of an execution that names no size
+    part_format const parts;           ///< of sums, from a node with one rank
     bool const owners_serve; ///< who owns a range of a buffer combines it; else a server does, for the owner
     int const contributing_ranks;
 

@@ -11,15 +11,16 @@
 #include "herring/base/config.hpp"
 #include "herring/kernel/lanes.hpp"
 #include "herring/model/element.hpp"
+#include "herring/model/part_format.hpp"
 #include "herring/update/update.hpp"
 
 namespace HERRING_NAMESPACE::kernel {
 
-/// One contribution, at any alignment: elements of Element or, if `in_accumulator`, a partial sum of
+/// One contribution, at any alignment: elements of Element or, of the kind `accumulator`, a partial sum of
 /// accumulator<Element>, whose contributions are lifted already.
 struct source {
     void const* data;
-    bool in_accumulator = false;
+    part_kind kind = part_kind::stored;
 };
 
 namespace detail {
@@ -35,10 +36,11 @@ template <class Update, class Element> inline constexpr bool lifts = Update::fac
 template <class Update, class Element>
 HERRING_ALWAYS_INLINE block<Element> load(source const& from, std::size_t index) noexcept {
     if constexpr (lifts<Update, Element>) {
-        if (!from.in_accumulator)
+        if (from.kind == part_kind::stored)
             return block<Element>::load(static_cast<Element const*>(from.data) + index).lifted(Update{});
     } else if constexpr (!std::is_same_v<Element, accumulator<Element>>) {
-        if (!from.in_accumulator) return block<Element>::load(static_cast<Element const*>(from.data) + index);
+        if (from.kind == part_kind::stored)
+            return block<Element>::load(static_cast<Element const*>(from.data) + index);
     }
     return block<Element>::load_wide(static_cast<accumulator<Element> const*>(from.data) + index);
 }
@@ -46,10 +48,11 @@ HERRING_ALWAYS_INLINE block<Element> load(source const& from, std::size_t index)
 template <class Update, class Element>
 HERRING_ALWAYS_INLINE accumulator<Element> load_element(source const& from, std::size_t index) noexcept {
     if constexpr (lifts<Update, Element>) {
-        if (!from.in_accumulator)
+        if (from.kind == part_kind::stored)
             return Update::lift(load_one<Element>(static_cast<Element const*>(from.data) + index));
     } else if constexpr (!std::is_same_v<Element, accumulator<Element>>) {
-        if (!from.in_accumulator) return load_one<Element>(static_cast<Element const*>(from.data) + index);
+        if (from.kind == part_kind::stored)
+            return load_one<Element>(static_cast<Element const*>(from.data) + index);
     }
     return load_one<accumulator<Element>>(static_cast<accumulator<Element> const*>(from.data) + index);
 }
@@ -227,7 +230,7 @@ template <class Update, class Element> struct tiling {
         }
         add(before, base, count, main());
         if (nested())
-            add(source{inner(), true}, count, main());
+            add(source{inner(), part_kind::accumulator}, count, main());
         else
             add(group, base, count, main());
         add(after, base, count, main());
@@ -237,7 +240,7 @@ template <class Update, class Element> struct tiling {
     void add(source from, std::size_t count, accumulator<Element>* spill) noexcept {
         if (held == fan_in) {
             pass<Update, Element>(at, held, count, wide_sink<Element>{spill});
-            at[0] = {spill, true};
+            at[0] = {spill, part_kind::accumulator};
             held = 1;
         }
         at[held++] = from;
@@ -245,9 +248,9 @@ template <class Update, class Element> struct tiling {
     void add(std::span<source const> sources, std::size_t base, std::size_t count,
              accumulator<Element>* spill) noexcept {
         for (auto const& from : sources) {
-            std::size_t const size = from.in_accumulator ? sizeof(accumulator<Element>) : sizeof(Element);
-            add(source{static_cast<std::byte const*>(from.data) + base * size, from.in_accumulator}, count,
-                spill);
+            std::size_t const size =
+                from.kind == part_kind::stored ? sizeof(Element) : sizeof(accumulator<Element>);
+            add(source{static_cast<std::byte const*>(from.data) + base * size, from.kind}, count, spill);
         }
     }
 };

@@ -202,7 +202,7 @@ template <class Element, class Numbers> struct moments_at {
             return detail::load<update::sum, Element>(from, i);
     }
     HERRING_ALWAYS_INLINE Numbers load_squares(moments_term const& of) const noexcept {
-        return load(source{of.squares, true});
+        return load(source{of.squares, part_kind::accumulator});
     }
     HERRING_ALWAYS_INLINE Numbers sum_of(std::span<source const> sources) const noexcept {
         Numbers total = load(sources[0]);

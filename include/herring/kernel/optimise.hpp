@@ -265,7 +265,7 @@ void fold_gradients(std::span<source const> before, std::span<source const> grou
 template <class Optimizer, class Element, class Prepared>
 void direct(accumulator<Element>* gradients, optimised<Element> const& of, std::size_t count,
             accumulator<Element> factor, Prepared const& with) noexcept {
-    source const from{gradients, true};
+    source const from{gradients, part_kind::accumulator};
     detail::pass<update::sum, Element, 1>(
         &from, 1, count,
         detail::direction_sink<Optimizer, Element, Prepared>{{of, with}, {factor}, gradients});
@@ -279,7 +279,7 @@ void optimise(accumulator<Element> const* gradients, optimised<Element> const& o
     using number = accumulator<Element>;
     using sink =
         detail::optimising_sink<Optimizer, Element, detail::scaled_by<number>, Prepared, /*Looks=*/false>;
-    source const from{gradients, true};
+    source const from{gradients, part_kind::accumulator};
     detail::pass<update::sum, Element, 1>(&from, 1, count, sink{{of, with}, {factor}, 0, nullptr});
 }
 

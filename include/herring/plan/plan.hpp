@@ -66,8 +66,8 @@ struct plan : route_limits {
     /// largest bucket.
     constexpr std::size_t staging_bytes(std::size_t peers) const noexcept {
         if (nodes < 2 || peers == 0) return 0;
-        std::size_t const chunks = window() * slot_elements() * part_element_bytes;
-        std::size_t const hop = hop_slot_elements() * part_element_bytes;
+        std::size_t const chunks = window() * parts.bytes(slot_elements());
+        std::size_t const hop = parts.bytes(hop_slot_elements());
         std::size_t const held =
             peers * (chunks + one_hop_window() * hop) + dissemination_window() * dissemination_buffer_bytes();
         return largest_node > 1 ? held + peers * chunks + one_hop_stages() * hop : held;
@@ -100,7 +100,7 @@ constexpr std::size_t checked_sum(std::span<std::size_t const> elements, topolog
 /// Digest of the parts of a plan that have to be equal on all ranks.
 constexpr std::uint64_t digest_of(plan const& p) noexcept {
     digest sum;
-    sum.add(p.elements).add(p.element_bytes).add(p.part_element_bytes);
+    sum.add(p.elements).add(p.element_bytes).add(p.parts.element_bytes);
     for (int const node : p.roles.contributors) sum.add(node);
     for (std::size_t s = 0; s < p.roles.servers.size(); ++s)
         sum.add(p.roles.servers[s]).add(p.roles.share(server_id::at(s)));
@@ -137,7 +137,9 @@ HERRING_SETUP constexpr plan make_plan(std::span<std::size_t const> elements, to
         defect.what != nullptr)
         detail::refuse_roles(policy_name<Placement>(), defect, map);
     result.contributing_ranks = result.roles.contributing_ranks(map);
-    result.part_element_bytes = result.roles.largest_contributor(map) > 1 ? accumulator_bytes : element_bytes;
+    result.parts = {element_bytes, part_kind::stored};
+    if (accumulator_bytes != element_bytes && result.roles.largest_contributor(map) > 1)
+        result.parts = {accumulator_bytes, part_kind::accumulator};
     result.line_elements =
         64 / std::gcd(std::size_t{64}, element_bytes); // for 24 bytes: 8 elements, which are 3 lines
     result.tuning = tuning;

@@ -72,9 +72,9 @@ HERRING_SEPARABLE std::string to_string(plan const& p) {
         std::size_t const shared = p.staging_bytes(2) - 2 * each;
         text += "; staging " + std::to_string(each) +
                 " bytes a peer = " + std::to_string(p.largest_node > 1 ? 2 * p.window() : p.window()) +
-                " x " + std::to_string(p.slot_elements() * p.part_element_bytes) + " + " +
+                " x " + std::to_string(p.parts.bytes(p.slot_elements())) + " + " +
                 std::to_string(plan::one_hop_window()) + " x " +
-                std::to_string(p.hop_slot_elements() * p.part_element_bytes);
+                std::to_string(p.parts.bytes(p.hop_slot_elements()));
         if (shared > 0) text += ", and " + std::to_string(shared) + " for all";
         if (std::size_t const bytes = p.dissemination_buffer_bytes(); bytes > 0)
             text += ", of which " + std::to_string(plan::dissemination_window()) + " x " +

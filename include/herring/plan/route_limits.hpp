@@ -4,6 +4,7 @@
 #define HERRING_PLAN_ROUTE_LIMITS_HPP
 
 #include "herring/base/config.hpp"
+#include "herring/model/part_format.hpp"
 #include "herring/model/roles.hpp"
 #include "herring/model/tunings.hpp"
 #include "herring/plan/bucket.hpp"
@@ -18,9 +19,7 @@ namespace HERRING_NAMESPACE {
 /// The facts of a plan before its first bucket, and the sizes that follow from them.
 struct route_limits {
     std::size_t element_bytes = 0; ///< as stored
-    /// Bytes of an element of a node's part on the wire: of the accumulator where ranks share a node, else
-    /// `element_bytes`.
-    std::size_t part_element_bytes = 0;
+    part_format parts; ///< of a node with one rank: as stored, or as sums where ranks of others share a node
     std::size_t line_elements = 1; ///< elements to a cache line
     exchange_tuning tuning;
     int nodes = 1;
@@ -101,18 +100,17 @@ struct route_limits {
                    rounds = std::uint64_t{dissemination_rounds()};
         bool const pays = (messages - rounds) * tuning.message_ns > (rounds - 1) * tuning.latency_ns;
         if (!pays) return 0;
-        std::size_t const carried =
-            tuning.max_message_bytes / (dissemination_message_parts() * part_element_bytes);
+        std::size_t const carried = tuning.max_message_bytes / parts.bytes(dissemination_message_parts());
         return std::min(tuning.dissemination_bytes / element_bytes, carried) * element_bytes;
     }
     /// Upper bound on the bytes of one message of the dissemination route; 0 if no bucket takes it.
     constexpr std::size_t dissemination_message_bytes() const noexcept {
         std::size_t const limit = dissemination_limit();
-        return limit > 0 ? limit / element_bytes * part_element_bytes * dissemination_message_parts() : 0;
+        return limit > 0 ? parts.bytes(limit / element_bytes * dissemination_message_parts()) : 0;
     }
     /// Bytes of one buffer of the dissemination window: it holds the parts of all nodes.
     constexpr std::size_t dissemination_buffer_bytes() const noexcept {
-        return static_cast<std::size_t>(nodes) * (dissemination_limit() / element_bytes) * part_element_bytes;
+        return parts.bytes(static_cast<std::size_t>(nodes) * (dissemination_limit() / element_bytes));
     }
 
     /// Elements of the largest chunk that a slot must hold. No chunk is smaller than `line_elements`.

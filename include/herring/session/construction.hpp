@@ -27,7 +27,7 @@ namespace HERRING_NAMESPACE::detail {
 constexpr transport_needs transport_needs_of(plan const& from, std::span<int const> peers,
                                              std::chrono::milliseconds timeout = usual_timeout) noexcept {
     std::size_t const disseminated = from.dissemination_message_bytes();
-    std::size_t const slotted = from.slot_elements() * from.part_element_bytes,
+    std::size_t const slotted = from.parts.bytes(from.slot_elements()),
                       unslotted = from.unslotted_elements() * from.element_bytes;
     std::size_t const posts = 2 * from.window() + plan::one_hop_window() +
                               (disseminated > 0 ? plan::dissemination_window() : 0) + 4;

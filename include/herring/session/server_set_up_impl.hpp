@@ -42,7 +42,7 @@ HERRING_SEPARABLE std::string load_of(plan const& all, topology const& map, serv
                          " %), from ",
                          contributors,
                          " nodes: ",
-                         pushed * mine * all.part_element_bytes,
+                         all.parts.bytes(pushed * mine),
                          " bytes come in, ",
                          pushed * mine * all.element_bytes,
                          " go out"});

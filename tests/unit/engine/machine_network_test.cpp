@@ -197,13 +197,13 @@ TEST_CASE("network: slots, stages and buffers of all routes lie apart, and fill 
                 for (std::size_t p = 0; p < r->peers.size(); ++p) {
                     CHECK(large.pairs[p].slot_memory.bytes == 256);
                     take(large.pairs[p].slot_memory, large.window);
-                    if (runs.staged) take(large.pairs[p].stages, large.window);
+                    if (runs.is_staged()) take(large.pairs[p].stages, large.window);
                     CHECK(small.slot(p, 2).data() == small.slot(p, 2 + 8 * 5).data());
                     CHECK(small.slot(p, 2).size() == 192);
                     for (std::uint64_t n = 0; n < herring::plan::one_hop_window(); ++n)
                         taken.push_back(small.slot(p, n));
                 }
-                if (runs.staged) take(small.stages, herring::plan::one_hop_stages());
+                if (runs.is_staged()) take(small.stages, herring::plan::one_hop_stages());
                 bool const disseminates = dissemination_bytes > 0 && shape.size() == 4;
                 CHECK(tiny.buffers.bytes == (disseminates ? 4 * dissemination_bytes : 0));
                 if (disseminates) take(tiny.buffers, tiny.window);
@@ -220,7 +220,7 @@ TEST_CASE("network: slots, stages and buffers of all routes lie apart, and fill 
                 REQUIRE(!taken.empty());
                 CHECK(taken[0].data() == r->staging.data());
                 // A plan asks for as much on every rank: one that is alone on its node needs no stages.
-                if (runs.staged || all.made.largest_node == 1) CHECK(bytes == r->staging.size());
+                if (runs.is_staged() || all.made.largest_node == 1) CHECK(bytes == r->staging.size());
             }
         }
 }

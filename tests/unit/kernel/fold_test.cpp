@@ -154,7 +154,9 @@ template <class Update, class T> void check(rule how, shape s, generator& from) 
             is_wide ? buffers.back().set(e, draw<acc>(from)) : buffers.back().set(e, draw<T>(from));
         wide.push_back(is_wide);
     }
-    for (std::size_t i = 0; i < k; ++i) sources.push_back({buffers[i].data(), wide[i]});
+    for (std::size_t i = 0; i < k; ++i)
+        sources.push_back(
+            {buffers[i].data(), wide[i] ? herring::part_kind::accumulator : herring::part_kind::stored});
     std::vector<bits_of<T>> expected(s.count);
     std::vector<acc> expected_partial(s.count);
     for (std::size_t e = 0; e < s.count; ++e) {
@@ -312,7 +314,8 @@ TEST_CASE("thousands of sources, more than one tile") {
 TEST_CASE("a partial may be folded into itself") {
     std::vector<float> partial(1000, 1.5f);
     std::vector<bfloat16> more(1000, bfloat16(0.25f));
-    std::array<source, 2> const both{source{partial.data(), true}, source{more.data()}};
+    std::array<source, 2> const both{source{partial.data(), herring::part_kind::accumulator},
+                                     source{more.data()}};
     fold_partial<herring::update::sum, bfloat16>(both, partial.data(), partial.size());
     for (float const value : partial) REQUIRE(value == 1.75f);
 }

@@ -70,7 +70,9 @@ template <class T> struct committee {
                 sums[n].resize(2 * count);
                 kernel::moments_partial<T>(own, sums[n].data(), sums[n].data() + count, count);
                 (n < here ? before : after)
-                    .push_back({{sums[n].data(), true}, sums[n].data() + count, nodes[n]});
+                    .push_back({{sums[n].data(), herring::part_kind::accumulator},
+                                sums[n].data() + count,
+                                nodes[n]});
             }
         }
         results all{std::vector<T>(count * targets), std::vector<T>(count * targets)};
@@ -215,7 +217,7 @@ TEST_CASE("kernel::moments: the mean has the bits of update::average") {
         std::vector<float> due(of.count), inner(of.count);
         if (shape.size() == 2) { // the second node's sum is one operand
             kernel::fold_partial<herring::update::average, float>(after, inner.data(), of.count);
-            after = {{inner.data(), true}};
+            after = {{inner.data(), herring::part_kind::accumulator}};
         }
         float* const to[] = {due.data()};
         kernel::fold<herring::update::average, float>({}, group, after, to, of.count, of.ranks());

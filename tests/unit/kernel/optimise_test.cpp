@@ -59,7 +59,7 @@ void agrees(std::size_t count, int ranks, int steps, std::size_t split) {
             std::size_t const here = std::min(split, count - begin);
             std::vector<source> group;
             for (auto const& of_rank : given)
-                group.push_back({reinterpret_cast<std::byte const*>(of_rank.data() + begin), false});
+                group.push_back({reinterpret_cast<std::byte const*>(of_rank.data() + begin)});
             CHECK(fold_optimising<Update, Optimizer, Number>(
                       {}, group, {},
                       {weights.data() + begin, states == 0 ? nullptr : state.data() + begin, stride}, here,
@@ -106,7 +106,7 @@ TEST_CASE("optimise: the first step of AdamW, by hand") {
     // m = 0.1 g, v = 0.001 g²; both corrected they are g and g², so the weight moves by the rate, after its decay.
     float weight = 2, state[2] = {0, 0}, gradient = 0.5f;
     auto const with = adamw::prepare<float>({.rate = 0.1, .epsilon = 0, .decay = 0.5}, 1);
-    source const one{reinterpret_cast<std::byte const*>(&gradient), false};
+    source const one{reinterpret_cast<std::byte const*>(&gradient)};
     CHECK(fold_optimising<herring::update::sum, adamw, float>({}, {&one, 1}, {}, {&weight, state, 1}, 1, 1,
                                                               with) == 1);
     CHECK(weight == doctest::Approx(2 * (1 - 0.1 * 0.5) - 0.1));
@@ -123,7 +123,7 @@ TEST_CASE("optimise: the first gradient that is not finite is named, wherever it
             std::vector<float> gradients(count, 1.0f), weights(count, 1.0f);
             gradients[at] = bad;
             gradients[count - 1] = bad;
-            source const one{reinterpret_cast<std::byte const*>(gradients.data()), false};
+            source const one{reinterpret_cast<std::byte const*>(gradients.data())};
             CHECK(fold_optimising<herring::update::sum, sgd, float>({}, {&one, 1}, {},
                                                                     {weights.data(), nullptr, 0}, count, 1,
                                                                     sgd::prepare<float>({}, 1)) == at);

@@ -47,7 +47,7 @@ TEST_CASE("division: parts of a split bucket are even, and have the tensors that
 TEST_CASE(
     "division: of a bucket by two hops the servers have shards, one behind the other, with dense chunks") {
     route_limits facts;
-    facts.element_bytes = facts.part_element_bytes = 4;
+    facts.element_bytes = facts.parts.element_bytes = 4;
     facts.line_elements = 16;
     facts.nodes = 3;
     facts.tuning.chunk_bytes = 1024;

@@ -158,12 +158,12 @@ TEST_CASE(
     CHECK(p.roles.node_of(p.shards[0].server) == 0);
     CHECK(p.roles.contributors == std::vector<int>{1, 2});
     CHECK(p.contributing_ranks == 2);
-    CHECK(p.part_element_bytes == 2); // no ranks of a contributor are combined first
+    CHECK(p.parts.element_bytes == 2); // no ranks of a contributor are combined first
     plan const both =
         make_plan<fusion::per_tensor, sharding::balanced>(std::vector<std::size_t>{16'000}, map, 2, 4, sizes);
     CHECK(both.shards.size() == 3);
     CHECK(both.contributing_ranks == 4);
-    CHECK(both.part_element_bytes == 4);
+    CHECK(both.parts.element_bytes == 4);
     CHECK(both.digest != p.digest);
 }
 
@@ -228,12 +228,13 @@ TEST_CASE("plan: tensors lie on cache lines, empty ones take no room") {
 TEST_CASE("plan: parts of a node are wide only where ranks share one") {
     topology const shared = topology::uniform(2, 2);
     std::vector<std::size_t> const one{1000};
-    CHECK(make_plan<fusion::per_tensor, sharding::balanced>(one, shared, 2, 4, sizes).part_element_bytes ==
+    CHECK(make_plan<fusion::per_tensor, sharding::balanced>(one, shared, 2, 4, sizes).parts.element_bytes ==
           4);
     CHECK(make_plan<fusion::per_tensor, sharding::balanced>(one, shared.flat(), 2, 4, sizes)
-              .part_element_bytes == 2);
+              .parts.element_bytes == 2);
     topology const mixed({0, 1, 1}); // the same on both sides of a wire
-    CHECK(make_plan<fusion::per_tensor, sharding::balanced>(one, mixed, 2, 4, sizes).part_element_bytes == 4);
+    CHECK(make_plan<fusion::per_tensor, sharding::balanced>(one, mixed, 2, 4, sizes).parts.element_bytes ==
+          4);
 }
 
 TEST_CASE("plan: the same input gives the same plan, and the digest tells others apart") {

@@ -14,7 +14,7 @@ namespace route_limits_test {
 /// Elements of 4 bytes on so many nodes of one rank.
 route_limits of(int nodes, exchange_tuning const& tuning) {
     route_limits limits;
-    limits.element_bytes = limits.part_element_bytes = 4;
+    limits.element_bytes = limits.parts.element_bytes = 4;
     limits.line_elements = 16;
     limits.tuning = tuning;
     limits.nodes = nodes;

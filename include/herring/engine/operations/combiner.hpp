@@ -38,7 +38,7 @@ template <class Element, class Update> class combiner {
 
     /// Sums the local ranks' parts of a chunk into `stage`, if the node's part is a sum.
     void make_part(execution const& e, chunk const& c, std::byte* stage) noexcept {
-        if (state_.staged && e.device_sum == nullptr)
+        if (state_.is_staged() && e.device_sum == nullptr)
             kernel::fold_partial<Update, Element>(local_sources(e, c.offset),
                                                   reinterpret_cast<accumulator*>(stage), c.elements);
     }
@@ -51,17 +51,16 @@ template <class Element, class Update> class combiner {
     HERRING_ALWAYS_INLINE operands operands_of(execution const& e, range const& what, parts_view const& parts,
                                                std::size_t begin) noexcept {
         std::size_t count = 0;
-        std::size_t const skip = (what.offset - begin) * state_.part_element_bytes;
+        std::size_t const skip = state_.parts.bytes(what.offset - begin);
         for (auto const& side : {parts.before, parts.after})
-            for (node_part const& p : side) remote_[count++] = {p.data + skip, state_.is_summed(p.node)};
+            for (node_part const& p : side) remote_[count++] = {p.data + skip, state_.summed_by(p.node).kind};
         std::span<source const> const all(remote_.data(), count);
         return {all.first(parts.before.size()), local_sources(e, what.offset),
                 all.subspan(parts.before.size())};
     }
     /// The memory at `place_of(l)` of each local rank l, as operands.
     template <class PlaceOf> std::span<source const> local_sources_at(PlaceOf const& place_of) noexcept {
-        for (int l = 0; l < state_.who.local_size; ++l)
-            group_[static_cast<std::size_t>(l)] = {place_of(l), false};
+        for (int l = 0; l < state_.who.local_size; ++l) group_[static_cast<std::size_t>(l)] = {place_of(l)};
         return {group_.data(), group_.size()};
     }
 
@@ -82,11 +81,9 @@ template <class Element, class Update> class combiner {
     /// Combines the memory at `place_of(l)` of each local rank l, for this rank alone.
     template <class PlaceOf>
     void combine_local(PlaceOf const& place_of, std::byte* target, std::size_t count) noexcept {
-        for (int l = 0; l < state_.who.local_size; ++l)
-            group_[static_cast<std::size_t>(l)] = {place_of(l), false};
         Element* const to = element_at(target);
-        kernel::fold<Update, Element>(std::span<source const>(group_.data(), group_.size()),
-                                      std::span<Element* const>(&to, 1), count, state_.who.local_size);
+        kernel::fold<Update, Element>(local_sources_at(place_of), std::span<Element* const>(&to, 1), count,
+                                      state_.who.local_size);
     }
 
     /// On a node of two ranks: combines the other rank's copy of a part with this rank's memory into this
@@ -140,12 +137,10 @@ template <class Element, class Update> class combiner {
     std::span<source const> local_sources(execution const& e, std::size_t offset) noexcept {
         if (!state_.who.contributes) return {};
         if (e.device_sum != nullptr) {
-            group_[0] = {e.device_sum + offset * state_.part_element_bytes, state_.in_accumulator};
+            group_[0] = {e.device_sum + state_.parts.bytes(offset), state_.parts.kind};
             return {group_.data(), 1};
         }
-        for (int l = 0; l < state_.who.local_size; ++l)
-            group_[static_cast<std::size_t>(l)] = {state_.given_by(e, l, offset), false};
-        return {group_.data(), group_.size()};
+        return local_sources_at([&](int l) { return state_.given_by(e, l, offset); });
     }
 
     engine_state& state_;

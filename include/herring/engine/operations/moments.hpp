@@ -29,7 +29,7 @@ class moments_traffic {
     explicit moments_traffic(engine_state& state) noexcept : state_(state) {}
 
     std::size_t part_bytes(execution const& e, chunk const& c, int from, int) const noexcept {
-        return is_second(e, c) ? 0 : c.elements * state_.part_element_bytes * numbers_of(from);
+        return is_second(e, c) ? 0 : state_.parts.bytes(c.elements * numbers_of(from));
     }
     std::size_t result_bytes(execution const& e, chunk const& c, int) const noexcept {
         return e.bytes(c.elements);
@@ -37,7 +37,7 @@ class moments_traffic {
     std::span<std::byte const> part(execution const& e, chunk const& c, int,
                                     std::byte* stage) const noexcept {
         if (is_second(e, c)) return {};
-        if (numbers_of(state_.who.node) == 2) return {stage, 2 * c.elements * state_.part_element_bytes};
+        if (numbers_of(state_.who.node) == 2) return {stage, state_.parts.bytes(2 * c.elements)};
         return state_.part(e, c, c.range(), stage);
     }
     std::span<std::byte const> result(execution const& e, chunk const& c) const noexcept {
@@ -90,7 +90,7 @@ template <class Element, class Update> class moments {
           deviations_(static_cast<std::size_t>(state.who.local_size)) {}
 
     void make_part(execution const& e, chunk const& c, std::byte* stage) noexcept {
-        if (traffic::is_second(e, c) || !state_.staged) return;
+        if (traffic::is_second(e, c) || !state_.is_staged()) return;
         auto* const sums = reinterpret_cast<accumulator*>(stage);
         if (state_.who.local_size > 1)
             kernel::moments_partial<Element>(local_sources(e, c.offset), sums, sums + c.elements, c.elements);
@@ -112,7 +112,7 @@ template <class Element, class Update> class moments {
              state_.ranks_in(e));
     }
     void combine_mailboxes(execution const& e, std::byte* const* boxes) noexcept {
-        for (std::size_t l = 0; l < group_.size(); ++l) group_[l] = {boxes[l], false};
+        for (std::size_t l = 0; l < group_.size(); ++l) group_[l] = {boxes[l]};
         int const own = state_.who.local;
         make_alone(element_at(state_.result_of(e, own, 0)), element_at(traffic_.deviation_of(e, own, 0)),
                    e.elements);
@@ -132,8 +132,8 @@ template <class Element, class Update> class moments {
             std::size_t const ahead = std::min(bytes, at + 2 * tile_bytes);
             for (std::size_t line = at + tile_bytes; line < ahead; line += 64)
                 __builtin_prefetch(copy + line);
-            group_[static_cast<std::size_t>(state_.who.local)] = {part.from + at, false};
-            group_[static_cast<std::size_t>(other)] = {copy + at, false};
+            group_[static_cast<std::size_t>(state_.who.local)] = {part.from + at};
+            group_[static_cast<std::size_t>(other)] = {copy + at};
             make_alone(element_at(part.to + at), element_at(second.to + at), here / sizeof(Element));
             if (at < e.next.size())
                 std::memcpy(copy + at, e.next.data() + at, std::min(here, e.next.size() - at));
@@ -149,13 +149,14 @@ template <class Element, class Update> class moments {
     std::span<kernel::source const> local_sources(execution const& e, std::size_t offset) noexcept {
         if (!state_.who.contributes) return {};
         for (std::size_t l = 0; l < group_.size(); ++l)
-            group_[l] = {state_.given_by(e, static_cast<int>(l), offset), false};
+            group_[l] = {state_.given_by(e, static_cast<int>(l), offset)};
         return {group_.data(), group_.size()};
     }
     kernel::moments_term term_of(node_part const& p, std::size_t elements) const noexcept {
         int const ranks = state_.who.map.local_size(p.node);
-        if (ranks == 1) return {.first = {p.data, state_.in_accumulator}};
-        return {{p.data, true}, p.data + elements * sizeof(accumulator), ranks};
+        kernel::source const sum{p.data, state_.summed_by(p.node).kind};
+        if (ranks == 1) return {.first = sum};
+        return {sum, p.data + state_.parts.bytes(elements), ranks};
     }
 
     void make(std::span<kernel::moments_term const> before, std::span<kernel::source const> group,

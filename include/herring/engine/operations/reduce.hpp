@@ -21,7 +21,7 @@ class reduce_traffic {
     explicit reduce_traffic(engine_state& state) noexcept : state_(state) {}
 
     std::size_t part_bytes(execution const&, chunk const& c, int, int) const noexcept {
-        return c.elements * state_.part_element_bytes;
+        return state_.parts.bytes(c.elements);
     }
     std::size_t result_bytes(execution const& e, chunk const& c, int) const noexcept {
         return e.bytes(c.elements);

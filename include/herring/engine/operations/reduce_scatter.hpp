@@ -25,7 +25,7 @@ class reduce_scatter_traffic {
     explicit reduce_scatter_traffic(engine_state& state) noexcept : state_(state) {}
 
     std::size_t part_bytes(execution const& e, chunk const& c, int, int to) const noexcept {
-        return due_to(e, c, to).elements * state_.part_element_bytes;
+        return state_.parts.bytes(due_to(e, c, to).elements);
     }
     std::size_t result_bytes(execution const& e, chunk const& c, int to) const noexcept {
         return !state_.owners_serve && state_.is_owned_by(e, c, to) ? e.bytes(c.elements) : 0;

@@ -17,8 +17,8 @@ HERRING_SEPARABLE one_hop_windows::one_hop_windows(engine_state& state, plan con
                                                    std::span<std::byte>& staging)
     : pairs(state.peers.size()),
       slot_memory(slot_row::taken_from(staging, pairs.size() * exchange_window::size,
-                                       from.hop_slot_elements() * from.part_element_bytes)),
-      stages(state.staged && pairs.size() > 0
+                                       from.parts.bytes(from.hop_slot_elements()))),
+      stages(state.is_staged() && pairs.size() > 0
                  ? slot_row::taken_from(staging, plan::one_hop_stages(), slot_memory.bytes)
                  : slot_memory) {}
 

@@ -17,7 +17,7 @@ HERRING_SEPARABLE two_hop_windows::two_hop_windows(engine_state& state, plan con
                                                    std::span<std::byte>& staging)
     : pairs(state.peers.size()), results(pairs.size() * from.window()), window(from.window()),
       ordered(has_unequal_shares(from.roles)) {
-    std::size_t const bytes = from.slot_elements() * from.part_element_bytes;
+    std::size_t const bytes = from.parts.bytes(from.slot_elements());
     for (std::size_t i = 0; i < pairs.size(); ++i) {
         int const rank = state.peers[i].rank;
         pair& with = pairs[i];
@@ -27,7 +27,7 @@ HERRING_SEPARABLE two_hop_windows::two_hop_windows(engine_state& state, plan con
         with.served = serve_window(window);
         with.slot_memory = slot_row::taken_from(staging, window, bytes);
         // Parts that are sent in place need no stage; arithmetic on nullptr would be undefined.
-        with.stages = state.staged ? slot_row::taken_from(staging, window, bytes) : with.slot_memory;
+        with.stages = state.is_staged() ? slot_row::taken_from(staging, window, bytes) : with.slot_memory;
     }
 }
 

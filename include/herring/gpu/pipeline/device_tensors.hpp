@@ -41,7 +41,7 @@ template <class Element, class Node> class device_tensors {
         node.emplace(ranks, map.region_bytes,
                      device_needs{.tensor_bytes = map.device_bytes,
                                   .bucket_bytes = map.device_bucket,
-                                  .part_ratio = step_plan.part_element_bytes / sizeof(Element),
+                                  .part_ratio = step_plan.parts.element_bytes / sizeof(Element),
                                   .executions = map.executions,
                                   .loads = map.device_loads,
                                   .separate_results = map.bounce_slots,

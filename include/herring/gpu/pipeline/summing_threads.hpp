@@ -174,7 +174,7 @@ class summing_threads {
             std::size_t const from = k * of.chunk_elements;
             for (int l = 0; l < size_; ++l) {
                 std::byte* const place = node_.peer(l, what.own) + (of.offset + from) * sizeof(Element);
-                me.sources[at(l)] = {place, false};
+                me.sources[at(l)] = {place};
                 targets[l] = reinterpret_cast<Element*>(place);
             }
             kernel::fold<Update, Element>({}, std::span<kernel::source const>(me.sources.data(), at(size_)),

@@ -261,7 +261,7 @@ TEST_CASE("operations: an execution names the bytes of its elements, whatever th
         world all(shape, {2047}, mesh::small_tuning(), 7, 10);
         int const ranks = all.map.size();
         herring::plan of_bytes = all.made; // the same limits, for elements of one byte
-        of_bytes.element_bytes = of_bytes.part_element_bytes = 1;
+        of_bytes.element_bytes = of_bytes.parts.element_bytes = 1;
         of_bytes.line_elements = 64;
         for (std::size_t const n : {1u, 63u, 129u, 1001u, 8187u})
             for (bool const gathers : {false, true}) {

@@ -47,7 +47,7 @@ template <class T> struct sums {
         }
         for (int s = 0; s < k; ++s) {
             T const* const at = from[static_cast<std::size_t>(s)].data();
-            sources.push_back({at, false});
+            sources.push_back({at});
             work.sources[s] = at;
         }
         work.source_count = k;

@@ -74,7 +74,7 @@ template <class T, class Update> void compare(std::uint64_t seed) {
         std::vector<T> want(room + 16, T{});
 
         std::vector<kernel::source> sources;
-        for (T* const s : at) sources.push_back({s, false});
+        for (T* const s : at) sources.push_back({s});
         for (std::size_t j = 0; j < where.count(); ++j) {
             std::vector<kernel::source> here = sources;
             for (kernel::source& s : here) s.data = static_cast<T const*>(s.data) + where.begin(j);
