@@ -90,8 +90,8 @@ struct execution {
     std::ptrdiff_t* local_offsets = nullptr; ///< local rank → from this rank's part to its part, in bytes
     std::byte* device_sum = nullptr; ///< where devices or threads leave the node's sum; nullptr: they do not
 
-    constexpr std::size_t bytes(std::size_t of_elements) const noexcept {
-        return of_elements * element_bytes;
+    HERRING_ALWAYS_INLINE constexpr std::size_t bytes(std::size_t n) const noexcept {
+        return n * element_bytes;
     }
 };
 

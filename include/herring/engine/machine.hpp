@@ -61,20 +61,31 @@ struct traffic_core : with_network<engine_core, Transport, IntraNode, Trace> {
         : core(sink, rank, map, from, messages, local_ranks, told, with, executions, staging),
           traffic(static_cast<engine_state&>(*this)) {}
 
+    /// Bytes that node `from` sends of a chunk to node `to`.
     std::size_t part_bytes(execution const& e, chunk const& c, int from, int to) noexcept {
-        return traffic.with(e.operation, [&](auto const& of) { return of.part_bytes(e, c, from, to); });
+        return traffic.with(e.operation, [&](auto const& of) {
+            return of.format(e, from).bytes(of.sends(e, c, from, to).elements);
+        });
     }
+    /// The bytes of this node's part of a chunk that go to node `to`.
     std::span<std::byte const> part(execution const& e, chunk const& c, int to, std::byte* stage) noexcept {
-        return traffic.with(e.operation, [&](auto const& of) { return of.part(e, c, to, stage); });
+        return traffic.with(e.operation, [&](auto const& of) -> std::span<std::byte const> {
+            range const what = of.sends(e, c, this->who.node, to);
+            if (what.elements == 0) return {};
+            return {of.part(e, c, what, stage), of.format(e, this->who.node).bytes(what.elements)};
+        });
     }
     /// Returns the part of a chunk's result that a node gets.
     std::span<std::byte const> result_for(execution const& e, chunk const& c, int to) noexcept {
-        return traffic.with(e.operation,
-                            [&](auto const& of) { return of.result(e, c).first(of.result_bytes(e, c, to)); });
+        return traffic.with(e.operation, [&](auto const& of) -> std::span<std::byte const> {
+            if (!of.returns(e, c, to)) return {};
+            return {of.result(e, c), e.bytes(c.elements)};
+        });
     }
     std::span<std::byte> landing(execution const& e, chunk const& c) noexcept {
-        return traffic.with(e.operation, [&](auto const& of) {
-            return std::span<std::byte>(of.landing(e, c), of.result_bytes(e, c, this->who.node));
+        return traffic.with(e.operation, [&](auto const& of) -> std::span<std::byte> {
+            if (!of.returns(e, c, this->who.node)) return {};
+            return {of.landing(e, c), e.bytes(c.elements)};
         });
     }
     void take_result(execution const& e, chunk const& c) noexcept {

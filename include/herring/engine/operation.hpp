@@ -5,6 +5,7 @@
 
 #include "herring/base/config.hpp"
 #include "herring/engine/execution.hpp"
+#include "herring/model/part_format.hpp"
 
 #include <concepts>
 #include <cstddef>
@@ -31,28 +32,35 @@ struct parts_view {
     std::span<node_part const> after;
 };
 
-/// The bytes that an operation sends and receives of a chunk (c) of an execution (e), whatever the type of
-/// elements. Routes ask:
+/// What an operation sends and receives of a chunk (c) of an execution (e), whatever the type of elements.
+/// Both ends of a message ask for its format and its elements, so their bytes agree (`traffic_core`):
 ///
-/// - `part_bytes(e, c, from, to)`: bytes that node `from` sends of the chunk to node `to`; 0: an empty
-///   message, for the credit. Both ends ask. `result_bytes(e, c, to)`: of what the server returns to a node.
-/// - `part(e, c, to, stage)`: the bytes of the part that go to node `to`; they stay as they are until they
-///   are sent.
+/// - `format(e, node)`: the format of the parts that a node sends. Results travel as the execution stores its
+///   elements.
+/// - `sends(e, c, from, to)`: the elements that node `from` sends of the chunk to node `to`; 0: an empty
+///   message, for the credit. `returns(e, c, to)`: true if the server returns the chunk to a node; else that
+///   message is empty.
+/// - `part(e, c, what, stage)`: where these elements of this node's part lie, in the format; they stay as
+///   they are until they are sent.
 /// - `result(e, c)`: what was combined and travels back; not written again before the execution is finished.
-/// - `landing(e, c)`: where the result of a chunk arrives at this rank; `take_result(e, c)`: it has arrived.
+/// - `landing(e, c)`: where a result that is returned arrives at this rank; `take_result(e, c)`: it, or the
+///   empty message, has arrived.
 /// - `given(e)`: what of the bucket this rank puts into its mailbox.
 /// - `lends`: how local ranks combine a bucket that all of them copied from their callers' memory.
 template <class Traffic>
 concept operation_traffic = std::constructible_from<Traffic, detail::engine_state&> &&
-    requires(Traffic const& of, execution const& e, chunk const& c, std::byte* stage, int node) {
-    { of.part_bytes(e, c, node, node) }
-    noexcept->std::same_as<std::size_t>;
-    { of.result_bytes(e, c, node) }
-    noexcept->std::same_as<std::size_t>;
-    { of.part(e, c, node, stage) }
-    noexcept->std::same_as<std::span<std::byte const>>;
+    requires(Traffic const& of, execution const& e, chunk const& c, range const& what, std::byte* stage,
+             int node) {
+    { of.format(e, node) }
+    noexcept->std::same_as<part_format>;
+    { of.sends(e, c, node, node) }
+    noexcept->std::same_as<range>;
+    { of.returns(e, c, node) }
+    noexcept->std::same_as<bool>;
+    { of.part(e, c, what, stage) }
+    noexcept->std::convertible_to<std::byte const*>;
     { of.result(e, c) }
-    noexcept->std::same_as<std::span<std::byte const>>;
+    noexcept->std::convertible_to<std::byte const*>;
     { of.landing(e, c) }
     noexcept->std::same_as<std::byte*>;
     { of.take_result(e, c) }

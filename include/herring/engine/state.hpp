@@ -70,8 +70,8 @@ struct engine_state {
         if (e.out != nullptr) return e.out + e.bytes(offset - e.out_begin);
         return given_by(e, l, offset);
     }
-    std::span<std::byte> result(execution const& e, chunk const& c) const noexcept {
-        return {result_of(e, who.local, c.offset), e.bytes(c.elements)};
+    std::byte* result(execution const& e, chunk const& c) const noexcept {
+        return result_of(e, who.local, c.offset);
     }
 
     /// Copies bytes that may be where they belong already, or none.
@@ -86,9 +86,8 @@ struct engine_state {
     }
     /// Copies this rank's result of a chunk into the memories of the other local ranks.
     void spread(execution const& e, chunk const& c) noexcept {
-        std::span<std::byte const> const own = result(e, c);
         for (int l = 0; l < who.local_size; ++l)
-            if (l != who.local) std::memcpy(result_of(e, l, c.offset), own.data(), own.size());
+            if (l != who.local) std::memcpy(result_of(e, l, c.offset), result(e, c), e.bytes(c.elements));
     }
 
     /// Ranks that contribute to an execution: of the world, or of a node that runs it alone.
@@ -96,9 +95,9 @@ struct engine_state {
         return is_networked(e.path) ? contributing_ranks : who.local_size;
     }
     /// The format of a node's part of a sum.
-    part_format summed_by(int node) const noexcept { return parts.summed(who.map.local_size(node)); }
+    part_format summed_by(int node) const noexcept { return sum_parts.summed(who.map.local_size(node)); }
     /// True if this node's part of a sum is made in staging memory; else it is sent from where it lies.
-    bool is_staged() const noexcept { return !parts.summed(who.local_size).is_stored(); }
+    bool is_staged() const noexcept { return who.local_size > 1 || sum_parts.kind != part_kind::stored; }
 
     /// Returns the least range of a chunk that has all that the ranks of a node own of it. The execution has
     /// `part.owned`.
@@ -123,14 +122,12 @@ struct engine_state {
         return owned_by_node(e, c, node).elements > 0;
     }
 
-    /// A range of this node's part of a chunk, as it travels: of the sum of the local ranks, or of the one
+    /// Where element `offset` of this node's part of a sum lies: in the sum of the local ranks, or in the one
     /// contribution.
-    std::span<std::byte const> part(execution const& e, chunk const& c, range const& what,
-                                    std::byte* stage) const noexcept {
-        std::size_t const bytes = parts.bytes(what.elements);
-        if (e.device_sum != nullptr) return {e.device_sum + parts.bytes(what.offset), bytes};
-        if (is_staged()) return {stage + parts.bytes(what.offset - c.offset), bytes};
-        return {given_by(e, who.local, what.offset), bytes};
+    std::byte const* part(execution const& e, chunk const& c, std::size_t offset,
+                          std::byte const* stage) const noexcept {
+        if (e.device_sum != nullptr) return e.device_sum + sum_parts.bytes(offset);
+        return is_staged() ? stage + sum_parts.bytes(offset - c.offset) : given_by(e, who.local, offset);
     }
 
     // ---- failures -----------------------------------------------------------------------------------------
@@ -195,7 +192,7 @@ struct engine_state {
 
     neighbours who;
     std::uint16_t const element_bytes; ///< as stored, of an execution that names no size
-    part_format const parts;           ///< of sums, from a node with one rank
+    part_format const sum_parts;       ///< of a node with one rank, in an operation that sums
     bool const owners_serve; ///< who owns a range of a buffer combines it; else a server does, for the owner
     int const contributing_ranks;
 

@@ -70,7 +70,7 @@ HERRING_SEPARABLE engine_state::engine_state(failure_sink sink, int rank, topolo
                                              plan const& from, std::span<int const> with,
                                              std::size_t executions)
     : who(map, from.roles, rank, with), element_bytes(static_cast<std::uint16_t>(from.element_bytes)),
-      parts(from.parts), owners_serve(from.contributors_serve()),
+      sum_parts(from.parts), owners_serve(from.contributors_serve()),
       contributing_ranks(from.roles.contributing_ranks(map)), ledger(executions), failures(sink),
       peers(with.size()), node_parts(static_cast<std::size_t>(map.nodes())),
       local_offsets_(ledger.size() * static_cast<std::size_t>(who.local_size)),

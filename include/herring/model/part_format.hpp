@@ -22,8 +22,9 @@ struct part_format {
     std::size_t element_bytes = 0; ///< of an element in a message
     part_kind kind = part_kind::stored;
 
-    constexpr std::size_t bytes(std::size_t elements) const noexcept { return elements * element_bytes; }
-    constexpr bool is_stored() const noexcept { return kind == part_kind::stored; }
+    HERRING_ALWAYS_INLINE constexpr std::size_t bytes(std::size_t n) const noexcept {
+        return n * element_bytes;
+    }
 
     /// The format of the part of a node with so many contributions, if this is that of a node with one:
     /// several are sent as their sum.

@@ -25,8 +25,8 @@ class descent_traffic : public herring::detail::reduce_traffic {
     explicit descent_traffic(herring::detail::engine_state& state) noexcept
         : reduce_traffic(state), state_(state) {}
 
-    std::span<std::byte const> result(herring::execution const& e, herring::chunk const& c) const noexcept {
-        return {landing(e, c), c.elements * sizeof(float)};
+    std::byte const* result(herring::execution const& e, herring::chunk const& c) const noexcept {
+        return landing(e, c);
     }
     std::byte* landing(herring::execution const& e, herring::chunk const& c) const noexcept {
         return weights_of(e, state_.who.local, c.offset);

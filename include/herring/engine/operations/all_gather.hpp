@@ -22,31 +22,23 @@ class all_gather_traffic {
 
     explicit all_gather_traffic(engine_state& state) noexcept : state_(state) {}
 
-    std::size_t part_bytes(execution const& e, chunk const& c, int from, int) const noexcept {
-        if (c.owner >= 0 && state_.owners_serve) return 0;
-        return e.bytes(state_.owned_by_node(e, c, from).elements);
+    part_format format(execution const& e, int) const noexcept { return {e.element_bytes}; }
+    range sends(execution const& e, chunk const& c, int from, int) const noexcept {
+        return c.owner >= 0 && state_.owners_serve ? range{} : state_.owned_by_node(e, c, from);
     }
-    std::size_t result_bytes(execution const& e, chunk const& c, int to) const noexcept {
-        if (!state_.owners_serve && state_.is_owned_by(e, c, to)) return 0;
-        return e.bytes(c.elements);
+    bool returns(execution const& e, chunk const& c, int to) const noexcept {
+        return state_.owners_serve || !state_.is_owned_by(e, c, to);
     }
-    std::span<std::byte const> part(execution const& e, chunk const& c, int,
-                                    std::byte* stage) const noexcept {
-        if (c.owner >= 0 && state_.owners_serve) return {};
-        range const own = state_.owned_by_node(e, c, state_.who.node);
-        if (own.elements == 0) return {};
-        if (c.owner >= 0) return {state_.given_by(e, c.owner, c.offset), e.bytes(c.elements)};
-        return {state_.who.local_size > 1 ? stage : state_.given_by(e, state_.who.local, own.offset),
-                e.bytes(own.elements)};
+    std::byte const* part(execution const& e, chunk const& c, range const& what,
+                          std::byte* stage) const noexcept {
+        if (c.owner >= 0) return state_.given_by(e, c.owner, c.offset);
+        return state_.who.local_size > 1 ? stage : state_.given_by(e, state_.who.local, what.offset);
     }
     /// The owner sends its range from the caller's memory: its copy at the result may be outside the caches.
-    std::span<std::byte const> result(execution const& e, chunk const& c) const noexcept {
-        if (!state_.owners_serve) return state_.result(e, c);
-        return {state_.given_by(e, c.owner, c.offset), e.bytes(c.elements)};
+    std::byte const* result(execution const& e, chunk const& c) const noexcept {
+        return state_.owners_serve ? state_.given_by(e, c.owner, c.offset) : landing(e, c);
     }
-    std::byte* landing(execution const& e, chunk const& c) const noexcept {
-        return state_.result(e, c).data();
-    }
+    std::byte* landing(execution const& e, chunk const& c) const noexcept { return state_.result(e, c); }
     void take_result(execution const& e, chunk const& c) const noexcept {
         if (state_.owners_serve || !state_.is_owned_by(e, c, state_.who.node)) return state_.spread(e, c);
         for (int l = 0; l < state_.who.local_size; ++l) // this is the credit: the range has been sent

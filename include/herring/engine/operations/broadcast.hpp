@@ -21,23 +21,18 @@ class broadcast_traffic {
 
     explicit broadcast_traffic(engine_state& state) noexcept : state_(state) {}
 
-    std::size_t part_bytes(execution const& e, chunk const& c, int from, int) const noexcept {
-        return from == root_node(e) ? e.bytes(c.elements) : 0;
+    part_format format(execution const& e, int) const noexcept { return {e.element_bytes}; }
+    range sends(execution const& e, chunk const& c, int from, int) const noexcept {
+        return from == root_node(e) ? c.range() : range{};
     }
-    std::size_t result_bytes(execution const& e, chunk const& c, int to) const noexcept {
-        return to == root_node(e) ? 0 : e.bytes(c.elements);
+    bool returns(execution const& e, chunk const&, int to) const noexcept { return to != root_node(e); }
+    std::byte const* part(execution const& e, chunk const& c, range const&, std::byte*) const noexcept {
+        return of_root(e, c.offset);
     }
-    std::span<std::byte const> part(execution const& e, chunk const& c, int, std::byte*) const noexcept {
-        if (!is_at_root(e)) return {};
-        return {of_root(e, c.offset), e.bytes(c.elements)};
+    std::byte const* result(execution const& e, chunk const& c) const noexcept {
+        return is_at_root(e) ? of_root(e, c.offset) : landing(e, c);
     }
-    std::span<std::byte const> result(execution const& e, chunk const& c) const noexcept {
-        if (is_at_root(e)) return {of_root(e, c.offset), e.bytes(c.elements)};
-        return state_.result(e, c);
-    }
-    std::byte* landing(execution const& e, chunk const& c) const noexcept {
-        return state_.result(e, c).data();
-    }
+    std::byte* landing(execution const& e, chunk const& c) const noexcept { return state_.result(e, c); }
     void take_result(execution const& e, chunk const& c) const noexcept {
         if (is_at_root(e))
             spread(e, c, of_root(e, c.offset)); // this is the credit: the part has been sent

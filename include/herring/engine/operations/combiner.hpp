@@ -51,7 +51,7 @@ template <class Element, class Update> class combiner {
     HERRING_ALWAYS_INLINE operands operands_of(execution const& e, range const& what, parts_view const& parts,
                                                std::size_t begin) noexcept {
         std::size_t count = 0;
-        std::size_t const skip = state_.parts.bytes(what.offset - begin);
+        std::size_t const skip = state_.sum_parts.bytes(what.offset - begin);
         for (auto const& side : {parts.before, parts.after})
             for (node_part const& p : side) remote_[count++] = {p.data + skip, state_.summed_by(p.node).kind};
         std::span<source const> const all(remote_.data(), count);
@@ -59,7 +59,8 @@ template <class Element, class Update> class combiner {
                 all.subspan(parts.before.size())};
     }
     /// The memory at `place_of(l)` of each local rank l, as operands.
-    template <class PlaceOf> std::span<source const> local_sources_at(PlaceOf const& place_of) noexcept {
+    template <class PlaceOf>
+    HERRING_ALWAYS_INLINE std::span<source const> local_sources_at(PlaceOf const& place_of) noexcept {
         for (int l = 0; l < state_.who.local_size; ++l) group_[static_cast<std::size_t>(l)] = {place_of(l)};
         return {group_.data(), group_.size()};
     }
@@ -137,10 +138,12 @@ template <class Element, class Update> class combiner {
     std::span<source const> local_sources(execution const& e, std::size_t offset) noexcept {
         if (!state_.who.contributes) return {};
         if (e.device_sum != nullptr) {
-            group_[0] = {e.device_sum + state_.parts.bytes(offset), state_.parts.kind};
+            group_[0] = {e.device_sum + state_.sum_parts.bytes(offset), state_.sum_parts.kind};
             return {group_.data(), 1};
         }
-        return local_sources_at([&](int l) { return state_.given_by(e, l, offset); });
+        for (int l = 0; l < state_.who.local_size; ++l)
+            group_[static_cast<std::size_t>(l)] = {state_.given_by(e, l, offset)};
+        return {group_.data(), group_.size()};
     }
 
     engine_state& state_;

@@ -25,12 +25,13 @@ class command_traffic {
     /// Sets the memory of this node's command; once, before the first message.
     void place(std::span<std::byte const> own) noexcept { own_ = own; }
 
-    std::size_t part_bytes(execution const&, chunk const&, int, int) const noexcept { return own_.size(); }
-    std::size_t result_bytes(execution const&, chunk const&, int) const noexcept { return 0; }
-    std::span<std::byte const> part(execution const&, chunk const&, int, std::byte*) const noexcept {
-        return own_;
+    part_format format(execution const&, int) const noexcept { return {1}; }
+    range sends(execution const&, chunk const&, int, int) const noexcept { return {0, own_.size()}; }
+    bool returns(execution const&, chunk const&, int) const noexcept { return false; }
+    std::byte const* part(execution const&, chunk const&, range const&, std::byte*) const noexcept {
+        return own_.data();
     }
-    std::span<std::byte const> result(execution const&, chunk const&) const noexcept { return {}; }
+    std::byte const* result(execution const&, chunk const&) const noexcept { return nullptr; }
     std::byte* landing(execution const&, chunk const&) const noexcept { return nullptr; }
     void take_result(execution const&, chunk const&) const noexcept {}
     range given(execution const&) const noexcept { return {}; }

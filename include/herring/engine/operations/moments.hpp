@@ -28,21 +28,18 @@ class moments_traffic {
 
     explicit moments_traffic(engine_state& state) noexcept : state_(state) {}
 
-    std::size_t part_bytes(execution const& e, chunk const& c, int from, int) const noexcept {
-        return is_second(e, c) ? 0 : state_.parts.bytes(c.elements * numbers_of(from));
+    part_format format(execution const&, int node) const noexcept {
+        part_format const of_sum = state_.summed_by(node);
+        return {of_sum.bytes(state_.who.map.local_size(node) > 1 ? 2 : 1), of_sum.kind};
     }
-    std::size_t result_bytes(execution const& e, chunk const& c, int) const noexcept {
-        return e.bytes(c.elements);
+    range sends(execution const& e, chunk const& c, int, int) const noexcept {
+        return is_second(e, c) ? range{} : c.range();
     }
-    std::span<std::byte const> part(execution const& e, chunk const& c, int,
-                                    std::byte* stage) const noexcept {
-        if (is_second(e, c)) return {};
-        if (numbers_of(state_.who.node) == 2) return {stage, state_.parts.bytes(2 * c.elements)};
-        return state_.part(e, c, c.range(), stage);
+    bool returns(execution const&, chunk const&, int) const noexcept { return true; }
+    std::byte const* part(execution const& e, chunk const& c, range const&, std::byte* stage) const noexcept {
+        return state_.who.local_size > 1 ? stage : state_.part(e, c, c.offset, stage);
     }
-    std::span<std::byte const> result(execution const& e, chunk const& c) const noexcept {
-        return {result_of(e, state_.who.local, c), e.bytes(c.elements)};
-    }
+    std::byte const* result(execution const& e, chunk const& c) const noexcept { return landing(e, c); }
     std::byte* landing(execution const& e, chunk const& c) const noexcept {
         return result_of(e, state_.who.local, c);
     }
@@ -63,7 +60,6 @@ class moments_traffic {
     }
 
   private:
-    std::size_t numbers_of(int node) const noexcept { return state_.who.map.local_size(node) > 1 ? 2 : 1; }
     std::byte* result_of(execution const& e, int l, chunk const& c) const noexcept {
         return is_second(e, c) ? deviation_of(e, l, c.offset - e.part.second.begin)
                                : state_.result_of(e, l, c.offset);
@@ -156,7 +152,7 @@ template <class Element, class Update> class moments {
         int const ranks = state_.who.map.local_size(p.node);
         kernel::source const sum{p.data, state_.summed_by(p.node).kind};
         if (ranks == 1) return {.first = sum};
-        return {sum, p.data + state_.parts.bytes(elements), ranks};
+        return {sum, p.data + state_.sum_parts.bytes(elements), ranks};
     }
 
     void make(std::span<kernel::moments_term const> before, std::span<kernel::source const> group,

@@ -25,23 +25,16 @@ class norms_traffic {
 
     explicit norms_traffic(engine_state& state) noexcept : state_(state) {}
 
-    std::size_t part_bytes(execution const& e, chunk const& c, int, int) const noexcept {
-        return is_of_row(c) ? 0 : e.bytes(c.elements);
+    part_format format(execution const& e, int) const noexcept { return {e.element_bytes}; }
+    range sends(execution const&, chunk const& c, int, int) const noexcept {
+        return is_of_row(c) ? range{} : c.range();
     }
-    std::size_t result_bytes(execution const& e, chunk const& c, int) const noexcept {
-        return is_of_row(c) ? e.bytes(c.elements) : 0;
+    bool returns(execution const&, chunk const& c, int) const noexcept { return is_of_row(c); }
+    std::byte const* part(execution const& e, chunk const& c, range const&, std::byte*) const noexcept {
+        return own(e, c);
     }
-    std::span<std::byte const> part(execution const& e, chunk const& c, int, std::byte*) const noexcept {
-        if (is_of_row(c)) return {};
-        return {own(e, c), e.bytes(c.elements)};
-    }
-    std::span<std::byte const> result(execution const& e, chunk const& c) const noexcept {
-        if (!is_of_row(c)) return {};
-        return {own(e, c), e.bytes(c.elements)};
-    }
-    std::byte* landing(execution const& e, chunk const& c) const noexcept {
-        return is_of_row(c) ? own(e, c) : nullptr;
-    }
+    std::byte const* result(execution const& e, chunk const& c) const noexcept { return own(e, c); }
+    std::byte* landing(execution const& e, chunk const& c) const noexcept { return own(e, c); }
     void take_result(execution const& e, chunk const& c) const noexcept {
         if (is_of_row(c)) state_.spread(e, c);
     }

@@ -25,9 +25,7 @@ class optimise_traffic : public reduce_traffic {
 
     using reduce_traffic::reduce_traffic;
 
-    std::span<std::byte const> result(execution const& e, chunk const& c) const noexcept {
-        return {landing(e, c), e.bytes(c.elements)};
-    }
+    std::byte const* result(execution const& e, chunk const& c) const noexcept { return landing(e, c); }
     std::byte* landing(execution const& e, chunk const& c) const noexcept {
         return weights_.bucket(e.label) + e.bytes(c.offset);
     }
@@ -110,8 +108,7 @@ class hold_traffic : public reduce_traffic {
     static constexpr lending lends = lending::none;
     using reduce_traffic::reduce_traffic;
 
-    std::size_t result_bytes(execution const&, chunk const&, int) const noexcept { return 0; }
-    std::span<std::byte const> result(execution const&, chunk const&) const noexcept { return {}; }
+    bool returns(execution const&, chunk const&, int) const noexcept { return false; }
     void take_result(execution const&, chunk const&) const noexcept {}
 };
 
@@ -120,10 +117,7 @@ class return_traffic : public optimise_traffic {
   public:
     using optimise_traffic::optimise_traffic;
 
-    std::size_t part_bytes(execution const&, chunk const&, int, int) const noexcept { return 0; }
-    std::span<std::byte const> part(execution const&, chunk const&, int, std::byte*) const noexcept {
-        return {};
-    }
+    range sends(execution const&, chunk const&, int, int) const noexcept { return {}; }
     range given(execution const&) const noexcept { return {}; }
 };
 

@@ -20,22 +20,14 @@ class reduce_traffic {
 
     explicit reduce_traffic(engine_state& state) noexcept : state_(state) {}
 
-    std::size_t part_bytes(execution const&, chunk const& c, int, int) const noexcept {
-        return state_.parts.bytes(c.elements);
+    part_format format(execution const&, int node) const noexcept { return state_.summed_by(node); }
+    range sends(execution const&, chunk const& c, int, int) const noexcept { return c.range(); }
+    bool returns(execution const&, chunk const&, int) const noexcept { return true; }
+    std::byte const* part(execution const& e, chunk const& c, range const&, std::byte* stage) const noexcept {
+        return state_.part(e, c, c.offset, stage);
     }
-    std::size_t result_bytes(execution const& e, chunk const& c, int) const noexcept {
-        return e.bytes(c.elements);
-    }
-    std::span<std::byte const> part(execution const& e, chunk const& c, int,
-                                    std::byte* stage) const noexcept {
-        return state_.part(e, c, c.range(), stage);
-    }
-    std::span<std::byte const> result(execution const& e, chunk const& c) const noexcept {
-        return state_.result(e, c);
-    }
-    std::byte* landing(execution const& e, chunk const& c) const noexcept {
-        return state_.result(e, c).data();
-    }
+    std::byte const* result(execution const& e, chunk const& c) const noexcept { return landing(e, c); }
+    std::byte* landing(execution const& e, chunk const& c) const noexcept { return state_.result(e, c); }
     void take_result(execution const& e, chunk const& c) const noexcept {
         if (e.device_sum == nullptr) state_.spread(e, c); // else devices spread the result
     }

@@ -24,22 +24,17 @@ class reduce_scatter_traffic {
 
     explicit reduce_scatter_traffic(engine_state& state) noexcept : state_(state) {}
 
-    std::size_t part_bytes(execution const& e, chunk const& c, int, int to) const noexcept {
-        return state_.parts.bytes(due_to(e, c, to).elements);
+    part_format format(execution const&, int node) const noexcept { return state_.summed_by(node); }
+    range sends(execution const& e, chunk const& c, int, int to) const noexcept { return due_to(e, c, to); }
+    bool returns(execution const& e, chunk const& c, int to) const noexcept {
+        return !state_.owners_serve && state_.is_owned_by(e, c, to);
     }
-    std::size_t result_bytes(execution const& e, chunk const& c, int to) const noexcept {
-        return !state_.owners_serve && state_.is_owned_by(e, c, to) ? e.bytes(c.elements) : 0;
+    std::byte const* part(execution const& e, chunk const& c, range const& what,
+                          std::byte* stage) const noexcept {
+        return state_.part(e, c, what.offset, stage);
     }
-    std::span<std::byte const> part(execution const& e, chunk const& c, int to,
-                                    std::byte* stage) const noexcept {
-        return state_.part(e, c, due_to(e, c, to), stage);
-    }
-    std::span<std::byte const> result(execution const& e, chunk const& c) const noexcept {
-        if (state_.owners_serve) return {};
-        return state_.result(e, c);
-    }
+    std::byte const* result(execution const& e, chunk const& c) const noexcept { return state_.result(e, c); }
     std::byte* landing(execution const& e, chunk const& c) const noexcept {
-        if (state_.owners_serve || !state_.is_owned_by(e, c, state_.who.node)) return nullptr;
         return state_.result_of(e, c.owner, c.offset);
     }
     void take_result(execution const&, chunk const&) const noexcept {}

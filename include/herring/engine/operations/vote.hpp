@@ -21,13 +21,9 @@ class vote_traffic : public reduce_traffic {
 
     explicit vote_traffic(engine_state& state) noexcept : reduce_traffic(state), state_(state) {}
 
-    std::size_t part_bytes(execution const& e, chunk const& c, int, int) const noexcept {
-        return e.bytes(c.elements);
-    }
-    std::span<std::byte const> part(execution const& e, chunk const& c, int,
-                                    std::byte* stage) const noexcept {
-        return {state_.who.local_size > 1 ? stage : state_.given_by(e, state_.who.local, c.offset),
-                e.bytes(c.elements)};
+    part_format format(execution const& e, int) const noexcept { return {e.element_bytes}; }
+    std::byte const* part(execution const& e, chunk const& c, range const&, std::byte* stage) const noexcept {
+        return state_.who.local_size > 1 ? stage : state_.given_by(e, state_.who.local, c.offset);
     }
 
   private:

@@ -194,7 +194,7 @@ template <class Core> class two_hop_route {
     // concurrently.
     bool is_narrow(execution const& e) const noexcept {
         return e.shard_count == 1 && e.shards->chunks == 1 &&
-               shared_.parts.bytes(e.elements) <= most_narrow_bytes;
+               shared_.sum_parts.bytes(e.elements) <= most_narrow_bytes;
     }
 
     bool answer(std::size_t to, int node, execution const& e, chunk const& c) noexcept {

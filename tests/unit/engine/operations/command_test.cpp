@@ -105,9 +105,8 @@ TEST_CASE("operations::command: a part has all bytes whatever the elements are, 
     server here;
     message const own = said({});
     here.traffic.place(own);
-    CHECK(here.traffic.part_bytes({}, {}, 0, 1) == bytes);
-    CHECK(here.traffic.part({}, {}, 1, nullptr).data() == own.data());
-    CHECK(here.traffic.result_bytes({}, {}, 0) == 0);
-    CHECK(here.traffic.result({}, {}).empty());
+    CHECK(here.traffic.format({}, 0).bytes(here.traffic.sends({}, {}, 0, 1).elements) == bytes);
+    CHECK(here.traffic.part({}, {}, {}, nullptr) == own.data());
+    CHECK(!here.traffic.returns({}, {}, 0));
     static_assert(operation<operations::command>);
 }

@@ -64,19 +64,17 @@ TEST_CASE("operations::norms: a worker that has added up other numbers is named"
 TEST_CASE("operations::norms: of a row the result has the numbers, of the sums the part") {
     server here;
     chunk const row{.offset = 2, .elements = 2, .owner = 0};
-    CHECK(here.traffic.part_bytes(here.e, row, 0, 1) == 0);
-    CHECK(here.traffic.part(here.e, row, 1, nullptr).empty());
-    CHECK(here.traffic.result_bytes(here.e, row, 0) == sizeof(double));
-    CHECK(here.traffic.result(here.e, row).data() == reinterpret_cast<std::byte*>(&here.kept[1]));
+    CHECK(here.traffic.sends(here.e, row, 0, 1).elements == 0);
+    CHECK(here.traffic.returns(here.e, row, 0));
+    CHECK(here.traffic.result(here.e, row) == reinterpret_cast<std::byte*>(&here.kept[1]));
     CHECK(here.traffic.landing(here.e, row) == reinterpret_cast<std::byte*>(&here.kept[1]));
     here.operation.combine(here.e, row, {}); // it is there
     CHECK(here.kept == numbers{-1, -1});
 
-    CHECK(here.traffic.part_bytes(here.e, here.all, 0, 1) == 2 * sizeof(double));
-    CHECK(here.traffic.part(here.e, here.all, 1, nullptr).data() ==
+    range const sent = here.traffic.sends(here.e, here.all, 0, 1);
+    CHECK(here.traffic.format(here.e, 0).bytes(sent.elements) == 2 * sizeof(double));
+    CHECK(here.traffic.part(here.e, here.all, sent, nullptr) ==
           reinterpret_cast<std::byte*>(here.kept.data()));
-    CHECK(here.traffic.result_bytes(here.e, here.all, 0) == 0);
-    CHECK(here.traffic.result(here.e, here.all).empty());
-    CHECK(here.traffic.landing(here.e, here.all) == nullptr);
+    CHECK(!here.traffic.returns(here.e, here.all, 0));
     static_assert(operation<operations::norms>);
 }
