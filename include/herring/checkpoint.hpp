@@ -173,7 +173,7 @@ template <class Pack> struct checkpointing<basic_reducer<Pack>> {
                                ranges_kept(session, state.data(), false));
     }
     template <class Session> static checkpoint_kind kind_of(Session& session) noexcept {
-        return checkpoint_kind_of<typename Pack::optimizer, typename Pack::element>(session);
+        return checkpoint_kind_of<typename Pack::optimizer, stored_element<typename Pack::element>>(session);
     }
     static void check_started(reducer& of, char const* operation) {
         of.check_at_rest(operation);
@@ -319,9 +319,10 @@ template <class Pack> struct checkpointing<basic_lazy_reducer<Pack>> {
     static checkpoint_kind kind_of(reducer& of, replica_kind const& replicas) {
         checkpoint_kind kind = [&] {
             if constexpr (outer)
-                return checkpoint_kind_of<typename session<Pack>::optimizer, element>(of.session_);
+                return checkpoint_kind_of<typename session<Pack>::optimizer, stored_element<element>>(
+                    of.session_);
             else
-                return checkpoint_kind_of_weights<element>(of.session_);
+                return checkpoint_kind_of_weights<stored_element<element>>(of.session_);
         }();
         kind.replicas = &replicas;
         return kind;

@@ -64,11 +64,12 @@ template <class Sync> struct detail::lazy_reducer_header {};
 template <class Pack> class basic_lazy_reducer : public basic_reducer<Pack> {
     using base = basic_reducer<Pack>;
     using element = typename Pack::element;
+    using stored = detail::stored_element<element>;
     using policy = typename Pack::sync;
     static constexpr sync_facts facts = policy::facts;
     using session = detail::session<Pack>;
     using training_type =
-        typename detail::training_of<element, typename session::optimizer>::type; // of the outer optimizer
+        typename detail::training_of<stored, typename session::optimizer>::type; // of the outer optimizer
 
   public:
     using tensor_span = std::span<element>;
@@ -120,7 +121,7 @@ template <class Pack> class basic_lazy_reducer : public basic_reducer<Pack> {
     /// Errors: `bad_argument` when i is out of range.
     std::span<element> tensor(std::size_t i) {
         check_index(i, "tensor");
-        return gradients_->tensor(i);
+        return detail::same_memory<element>(gradients_->tensor(i));
     }
     /// This rank's weights of tensor i.
     ///
@@ -190,7 +191,7 @@ template <class Pack> class basic_lazy_reducer : public basic_reducer<Pack> {
     ///         not settled; neither changes anything.
     void ready(std::size_t i) {
         check_index(i, "ready");
-        make_ready(i, gradients_->tensor(i));
+        make_ready(i, tensor(i));
     }
     /// The same for a gradient in the program's memory, which is read, and not kept.
     ///
@@ -446,7 +447,7 @@ template <class Pack> class basic_lazy_reducer : public basic_reducer<Pack> {
                 throw_no_weights("ready");
         if (gradients_->ledger().is_ready(i)) [[unlikely]]
             this->calls_.throw_ready_already(i, name(i));
-        gradients_->mark_ready(i, gradient);
+        gradients_->mark_ready(i, detail::same_memory<stored const>(gradient));
     }
     // The digest of what is due is compared with the votes: a policy that has ranks differ is found by the
     // next of them.
@@ -535,7 +536,7 @@ template <class Pack> class basic_lazy_reducer : public basic_reducer<Pack> {
                 {"a step is under way; end it by wait(), updated(i) and settle() first"});
     }
 
-    detail::manual_lifetime<detail::own_gradients<element, facts.observes>> gradients_;
+    detail::manual_lifetime<detail::own_gradients<stored, facts.observes>> gradients_;
     detail::fixed_array<bool> synchronized_; // by the last step, each group of buckets
     detail::fixed_array<bool> elsewhere_;    // a tensor's weights were updated in the program's memory
     [[no_unique_address]] training_type outer_;
@@ -545,7 +546,7 @@ template <class Pack> class basic_lazy_reducer : public basic_reducer<Pack> {
     struct nothing {};
     using collectives = detail::collective<typename session::store, typename Pack::sharding>;
     [[no_unique_address]] std::conditional_t<
-        facts.votes, detail::manual_lifetime<detail::votes<element, collectives, votes_travel>>, nothing>
+        facts.votes, detail::manual_lifetime<detail::votes<stored, collectives, votes_travel>>, nothing>
         votes_;
     std::uint64_t steps_ = 0;
     bool decided_ = false;     // between `wait` and `settle`

@@ -228,8 +228,8 @@ template <class Pack> struct serve_of {
         (void)holds<serves_reducer<Pack::placement::facts.dedicated_servers>>;
         if constexpr (Pack::placement::facts.dedicated_servers) {
             pin_server(ranks, options);
-            server<typename serving<Pack>::type> here(ranks, std::move(tensors),
-                                                      std::forward<TransportArguments>(arguments)...);
+            server<typename serving<stored_pack<Pack>>::type> here(
+                ranks, std::move(tensors), std::forward<TransportArguments>(arguments)...);
             if (options.report) report_server(here.plan(), here.map(), ranks.rank(), options);
             here.run().value();
         }

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "conformance/intra_node_suite.hpp"
 
+#include "brain_float.hpp"
 #include "doctest/doctest.h"
 
 #include "gpu_model/host_runtime.hpp"
@@ -632,7 +633,7 @@ TEST_CASE("gpu: all_reduce of device memory, the same bits as the host's") {
     for (names const& nodes : {names{"a"}, names{"a", "a", "a"}, names{"a", "a", "b"}, names{"a", "b"}}) {
         CAPTURE(nodes.size());
         all_reduces<staging, float>(nodes, ++seed);
-        all_reduces<peer_sums, bfloat16>(nodes, ++seed);
+        all_reduces<peer_sums, other_library::brain_float>(nodes, ++seed);
         all_reduces<sums_by_graphs, float>(nodes, ++seed);
     }
 }

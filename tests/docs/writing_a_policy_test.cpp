@@ -573,6 +573,30 @@ TEST_CASE("an accumulator of one's own: partial sums go beyond the element, and 
                   {.nodes = nodes}) == 0);
 }
 
+namespace c10 { // as libtorch has it
+struct alignas(2) BFloat16 {
+    std::uint16_t x;
+};
+} // namespace c10
+// [snippet same_bits]
+template <> struct herring::element<c10::BFloat16> : herring::same_bits_as<herring::bfloat16> {};
+
+using gradients = herring::reducer<c10::BFloat16, herring::transport::tcp, herring::update::average>;
+
+void average_over_ranks(herring::world& world, std::span<c10::BFloat16> of_libtorch) {
+    gradients reduce(world);
+    reduce.all_reduce(of_libtorch); // where it lies, by the kernels for herring::bfloat16
+}
+// [end]
+TEST_CASE("a type of another library is reduced by the bits that it has") {
+    CHECK(herring::launch(2, [](herring::world& world) {
+              std::vector<c10::BFloat16> two(
+                  2, {world.rank() == 0 ? std::uint16_t{0x3f80} : std::uint16_t{0x4040}});
+              average_over_ranks(world, two); // of 1 and 3
+              return two[0].x == 0x4000 && two[1].x == 0x4000 ? 0 : 1;
+          }) == 0);
+}
+
 TEST_CASE("furthest passes the suite of its axis, and is what a reducer does") {
     // [snippet update_suite]
     CHECK(herring::conformance::text(herring::conformance::update_suite<furthest>()) == "");

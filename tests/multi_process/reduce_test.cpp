@@ -8,6 +8,7 @@
 #include "herring/transport/inproc.hpp"
 #include "herring/transport/tcp.hpp"
 
+#include "brain_float.hpp"
 #include "doctest/doctest.h"
 
 #include <algorithm>
@@ -134,6 +135,8 @@ template <class Reducer, class Update> int work(world& ranks) {
     return failures > 0 || !sensible ? 1 : 0;
 }
 
+template <class T> using nodes_of = reducer<T, update::average, quick_tcp, intra_node::shared_memory>;
+
 template <class T, class Update, class... Policies> int run(int n, names nodes = {}) {
     return launch(
         n, [](world& ranks) { return work<reducer<T, Update, Policies...>, Update>(ranks); },
@@ -180,6 +183,18 @@ TEST_CASE("element types and updates") {
     CHECK(run<bfloat16, update::average, quick_tcp, intra_node::shared_memory>(4, {"a", "a", "b", "b"}) == 0);
     CHECK(run<float16, update::average, quick_tcp>(3) == 0);
     CHECK(run<bfloat16, update::sum, transport::inproc, intra_node::shared_memory>(3) == 0);
+}
+
+TEST_CASE(
+    "an element type of another library: ranks that name it, and ranks that name Herring's with its bits") {
+    CHECK(launch(
+              4,
+              [](world& ranks) {
+                  return ranks.rank() % 2 == 0
+                             ? work<nodes_of<other_library::brain_float>, update::average>(ranks)
+                             : work<nodes_of<bfloat16>, update::average>(ranks);
+              },
+              on({"a", "a", "b", "b"})) == 0);
 }
 
 TEST_CASE("fusion, sharding, progress, waiting: any mix gives the same") {

@@ -97,7 +97,7 @@ template <bool Gives> struct moments_rule {
                "divide by one less than the ranks");
 };
 template <class Element> struct takes_moments {
-    using result = moments_result<accumulator<Element>>;
+    using result = moments_result<accumulator<stored_element<Element>>>;
     static void take(std::span<Element const>, std::span<Element>, std::span<Element>);
     static void take(std::span<Element const>, std::span<Element>, std::span<Element>, result&,
                      std::chrono::milliseconds);
@@ -113,7 +113,7 @@ struct inert_moments : moments_result<double> {
 };
 
 /// The result of `all_moments`; deviations of 16-bit floats are `float`.
-template <class Pack> using largest_deviation = moments_result<accumulator<element_of<Pack>>>;
+template <class Pack> using largest_deviation = typename takes_moments<element_of<Pack>>::result;
 
 } // namespace detail
 
@@ -167,7 +167,10 @@ status all_moments(basic_reducer<Pack>& reduce, std::span<detail::element_of<Pac
     (void)holds<detail::moments_rule<access::gives_deviations<Pack>>>;
     if constexpr (access::gives_deviations<Pack>) {
         status ended = access::run_moments(reduce, in, mean, deviation, deadline);
-        if (ended.ok()) largest = detail::largest_of<detail::element_of<Pack>>(deviation);
+        if (ended.ok()) {
+            using stored = detail::stored_element<detail::element_of<Pack>>;
+            largest = detail::largest_of<stored>(detail::same_memory<stored const>(deviation));
+        }
         return ended;
     } else {
         return {};

@@ -218,6 +218,15 @@ template <class Element, class Accumulator = Element> struct own_element {
     static constexpr bool in_vectors = false;
 };
 
+/// Traits of a type of another library that has the bits of an element type of Herring's, the base of a
+/// specialisation of `element`. A reducer of the type is one of `Stored` whose interface has spans of the
+/// type: no copy, the same kernels and engine, and ranks with either type agree.
+///
+/// Shape:   the size and the alignment of `Stored`, and trivially copyable ([HRG-P15]).
+/// Traps:   the compiler cannot see the bits: a type of 16 bits with another exponent is taken too.
+/// Example: `template <> struct herring::element<c10::Half> : herring::same_bits_as<herring::float16> {};`
+template <class Stored> struct same_bits_as { using same_bits = Stored; };
+
 namespace detail {
 template <type_id Id, class Accumulator> struct element_facts {
     using accumulator = Accumulator;
@@ -256,6 +265,14 @@ struct element<unsigned long long> : detail::element_facts<type_id::uint64, unsi
 template <> struct element<bfloat16> : detail::element_facts<type_id::bfloat16, float> {};
 template <> struct element<float16> : detail::element_facts<type_id::float16, float> {};
 
+// The compiler's own types of 16 bits, which std::float16_t and std::bfloat16_t are names of. nvcc has none.
+#if defined __FLT16_MANT_DIG__ && !defined __CUDACC__
+template <> struct element<_Float16> : same_bits_as<float16> {};
+#endif
+#if defined __STDCPP_BFLOAT16_T__ && !defined __CUDACC__
+template <> struct element<decltype(0.0bf16)> : same_bits_as<bfloat16> {};
+#endif
+
 /// A type that a reducer can carry: trivially copyable, with `element<Element>`.
 template <class Element>
 concept element_type = std::is_trivially_copyable_v<Element> && requires {
@@ -275,6 +292,28 @@ template <element_type Element> using accumulator = typename element<Element>::a
 
 template <> inline constexpr bool is_element<bfloat16> = true;
 template <> inline constexpr bool is_element<float16> = true;
+
+namespace detail {
+
+template <class Element>
+concept has_same_bits = requires {
+    typename element<Element>::same_bits;
+};
+template <class Element> struct stored_as { using type = Element; };
+template <has_same_bits Element> struct stored_as<Element> {
+    using type = typename element<Element>::same_bits;
+};
+/// The type by which engine and kernels have a program's elements.
+template <class Element> using stored_element = typename stored_as<Element>::type;
+
+/// True if memory of the type can be read and written as memory of the stored one.
+template <class Element>
+inline constexpr bool
+    fits_as_stored = std::is_trivially_copyable_v<Element>&& is_element<stored_element<Element>> &&
+                     sizeof(Element) == sizeof(stored_element<Element>) &&
+                     alignof(Element) == alignof(stored_element<Element>);
+
+} // namespace detail
 
 static_assert(element_type<float> && element_type<double> && element_type<std::int32_t>);
 static_assert(element_type<std::int64_t> && element_type<bfloat16> && element_type<float16>);

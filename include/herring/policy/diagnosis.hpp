@@ -27,6 +27,7 @@ enum class pack_error {
     element,
     element_left_out,
     element_unfit,
+    element_other_bits,
     no_default,
     incomplete,
     header_left_out,
@@ -87,7 +88,9 @@ template <class Policy> constexpr pack_error error_of_policy_alone() noexcept {
 }
 
 template <class Element> constexpr pack_error error_of_element() noexcept {
-    if constexpr (is_element<Element>)
+    if constexpr (has_same_bits<Element>)
+        return fits_as_stored<Element> ? pack_error::none : pack_error::element_other_bits;
+    else if constexpr (is_element<Element>)
         return fit_element<Element> ? pack_error::none : pack_error::element_unfit;
     else if constexpr (with_axis<std::remove_cvref_t<Element>>)
         return pack_error::element_left_out;
@@ -206,6 +209,10 @@ template <class Element, class... Policy> struct pack_sentences {
                   "bytes (above 64 a multiple of 4) and an alignment of at most 64, and neither bool, array "
                   "nor pointer; a common "
                   "slip is a std::string or std::vector in it; keep plain numbers");
+    static_assert(what != pack_error::element_other_bits,
+                  "[HRG-P15] element: same_bits_as names a type of another size or alignment, or that is no "
+                  "element, or your type is not trivially copyable; a common slip is float16 for a class "
+                  "that wraps a float; name the type of Herring's with these bits, or say is_element");
     static_assert(
         what != pack_error::element_left_out,
         "[HRG-P07] element: a policy stands where the element type belongs; a common slip is to leave it "

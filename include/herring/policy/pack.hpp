@@ -5,6 +5,7 @@
 
 #include "herring/base/config.hpp"
 #include "herring/base/type_name.hpp"
+#include "herring/model/element.hpp"
 #include "herring/policy/axes.hpp"
 
 #include <string_view>
@@ -36,6 +37,15 @@ template <class Element, class... Policy> struct policies {
     HERRING_AXES(HERRING_AXIS)
 #undef HERRING_AXIS
 };
+
+namespace detail {
+/// The pack with which sessions and engines are instantiated: elements as they are stored.
+template <class Pack> struct stored { using type = Pack; };
+template <class Element, class... Policy> struct stored<policies<Element, Policy...>> {
+    using type = policies<stored_element<Element>, Policy...>;
+};
+template <class Pack> using stored_pack = typename stored<Pack>::type;
+} // namespace detail
 
 /// Replaces a refused pack, whose sentence has been printed and must be the only message.
 template <class Element> struct rejected { using element = Element; };

@@ -41,14 +41,15 @@ template <class Element, class Set, class... Axes> struct fill<Element, Set, axi
 
 template <bool Sound, class Element, class... Policy> struct build : refuse<Element> {};
 template <class Element, class... Policy> struct build<true, Element, Policy...> {
-    using pack = typename fill<Element, policy_set<Policy...>, all_axes>::type;
+    template <class Of> using filled = typename fill<Of, policy_set<Policy...>, all_axes>::type;
+    using pack = filled<stored_element<Element>>;
     static constexpr bool fits = [] {
         if constexpr (!detail::needs_met<pack>(needs_of_every_pack()))
             return false;
         else
             return detail::needs_of_policies_met<pack, Policy...>();
     }();
-    using type = std::conditional_t<fits, pack, typename refuse<Element>::type>;
+    using type = std::conditional_t<fits, filled<Element>, typename refuse<Element>::type>;
 };
 
 template <class Policy> constexpr bool diagnose_alone() noexcept {

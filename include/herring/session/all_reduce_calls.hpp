@@ -79,6 +79,7 @@ using refused_calls_of = refused_calls<typename Pack::element, typename session<
 template <class Pack> class all_reduce_calls : refused_calls_of<Pack> {
     using element = typename Pack::element;
     using stream = typename session<Pack>::store::stream;
+    using pointer = typename session<Pack>::store::pointer;
     static constexpr bool on_device = session<Pack>::store::on_device;
     static constexpr bool rule_is_named = rule<typename Pack::update>::is_named;
 
@@ -171,7 +172,7 @@ template <class Pack> class all_reduce_calls : refused_calls_of<Pack> {
         if (failure const* const why = of.session_.failed()) return status(*why);
         of.parts_->steps.check_between_steps("all_reduce");
         if (inout.empty()) return {};
-        of.parts_->steps.order_after(inout.data(), in, "all_reduce");
+        of.parts_->steps.order_after(reinterpret_cast<pointer>(inout.data()), in, "all_reduce");
         return of.run({}, {inout.data(), inout.data()}, inout.size(), deadline);
     }
 
@@ -189,7 +190,7 @@ template <class Pack> class all_reduce_calls : refused_calls_of<Pack> {
         call const here(of.calls_, "forget");
         if (failure const* const why = of.session_.failed()) throw error(*why);
         of.parts_->steps.check_between_steps("forget");
-        of.parts_->steps.forget(memory.data());
+        of.parts_->steps.forget(reinterpret_cast<pointer>(memory.data()));
     }
 
     /// Any other call is one sentence of the compiler, [HRG-C01].

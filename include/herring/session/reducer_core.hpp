@@ -36,11 +36,11 @@ template <class Store, class Trace, class Sharding, class Buckets = every_bucket
 
 /// A session, with steps and collectives over it. The last base of a reducer, so that it is destroyed first,
 /// and a base of a server.
-template <class Pack> struct reducer_core {
+template <class Pack> struct basic_reducer_core {
     using session_type = session<Pack>;
     using buckets = std::conditional_t<skips_steps<typename Pack::sync>, due_buckets, every_bucket>;
 
-    reducer_core(world& ranks, layout&& tensors)
+    basic_reducer_core(world& ranks, layout&& tensors)
         : session_(ranks, std::move(tensors)), calls_(session_.ranks()) {}
 
     /// Runs a collective, whose arguments were checked.
@@ -60,6 +60,8 @@ template <class Pack> struct reducer_core {
     session_type session_;
     calls calls_;
 };
+
+template <class Pack> using reducer_core = basic_reducer_core<stored_pack<Pack>>;
 
 /// The one friend of a reducer: the calls that are not members of it, in headers of their own, reach its
 /// parts by this.

@@ -218,7 +218,7 @@ template <> struct rule<update::unnamed_average> {
 
 template <class Pack> struct runnable { using type = rejected<typename Pack::element>; };
 template <class Pack>
-requires holds<reducible<Pack>>
+requires holds<reducible<stored_pack<Pack>>>
 struct runnable<Pack> {
     using type = Pack;
 };

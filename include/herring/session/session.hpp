@@ -35,6 +35,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <span>
 #include <type_traits>
 #include <utility>
 
@@ -174,7 +175,7 @@ struct with_votes<engine<Transport, IntraNode, Trace, Operations...>, true> {
 ///
 /// Threads:  one at a time; with a background progress policy a thread of its own polls the engine.
 template <class Pack>
-class session : public session_links<typename Pack::transport, typename Pack::intra_node> {
+class basic_session : public session_links<typename Pack::transport, typename Pack::intra_node> {
     using transport_type = typename Pack::transport;
     using intra_node_type = typename Pack::intra_node;
 
@@ -183,9 +184,9 @@ class session : public session_links<typename Pack::transport, typename Pack::in
     using store = typename tensor_store<element, intra_node_type>::type;
     using trace_type = typename Pack::trace;
 
-    session(world& ranks, layout&& tensors)
+    basic_session(world& ranks, layout&& tensors)
         : session_links<transport_type, intra_node_type>(ranks, std::move(tensors)) {}
-    ~session() {
+    ~basic_session() {
         if (this->ranks_.forked_off()) abandon();
     }
 
@@ -300,7 +301,7 @@ class session : public session_links<typename Pack::transport, typename Pack::in
     // ---- with dedicated servers ---------------------------------------------------------------------------
 
     static constexpr bool commands = Pack::placement::facts.dedicated_servers;
-    command_desk<session, commands>& desk() noexcept requires(commands) { return desk_; }
+    command_desk<basic_session, commands>& desk() noexcept requires(commands) { return desk_; }
 
     // ---- executions ---------------------------------------------------------------------------------------
 
@@ -385,7 +386,7 @@ class session : public session_links<typename Pack::transport, typename Pack::in
                              " bytes, and a command to servers has at most ", most_values_bytes,
                              ": take fewer groups of tensors"});
         }
-        if constexpr (commands) return command_desk<session, true>::bytes + values;
+        if constexpr (commands) return command_desk<basic_session, true>::bytes + values;
         return 0;
     }
     static constexpr std::size_t most_values_bytes = 2048; // a command fits the smallest slot
@@ -466,11 +467,20 @@ class session : public session_links<typename Pack::transport, typename Pack::in
     [[no_unique_address]] std::conditional_t<updates, std::uint64_t, nothing> values_digest_{};
     [[no_unique_address]] std::conditional_t<updates, manual_lifetime<optimizer_memory_type>, nothing>
         updated_{};
-    [[no_unique_address]] command_desk<session, commands> desk_{};
+    [[no_unique_address]] command_desk<basic_session, commands> desk_{};
     manual_lifetime<engine_type> running_;
     manual_lifetime<driver_type> driver_;
     manual_lifetime<reducer_entry> registration_; // the first to go: it refers to the engine
 };
+
+/// Packs whose elements have the same bits share one session (`same_bits_as`).
+template <class Pack> using session = basic_session<stored_pack<Pack>>;
+
+/// The same memory, as elements of the other type: every call of a reducer begins and ends with an atomic
+/// operation, which the compiler moves no access of the program's past.
+template <class To, class From> std::span<To> same_memory(std::span<From> elements) noexcept {
+    return {reinterpret_cast<To*>(elements.data()), elements.size()};
+}
 
 } // namespace HERRING_NAMESPACE::detail
 

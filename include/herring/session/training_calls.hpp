@@ -34,7 +34,8 @@ namespace HERRING_NAMESPACE::detail {
 
 struct no_checkpoints {
     template <class Reducer>
-    static std::vector<state_range<accumulator<typename Reducer::element_type>>> state(Reducer&);
+    static std::vector<state_range<accumulator<stored_element<typename Reducer::element_type>>>>
+    state(Reducer&);
     template <class Reducer> static void save(Reducer&, std::string const&, std::span<std::byte const>);
     template <class Reducer> static std::vector<std::byte> load(Reducer&, std::string const&);
 };
@@ -64,9 +65,10 @@ template <class Optimizer> void check_hyper(calls& of, typename Optimizer::hyper
 /// updated weights then, and tensors have no result.
 template <class Pack> class training_calls<Pack, true> {
     using element = typename Pack::element;
+    using stored = stored_element<element>;
     using optimizer = typename Pack::optimizer;
-    using training_type = training<optimizer, optimizer_memory<element, optimizer>>;
-    static constexpr bool scales_loss = optimizer_memory<element, optimizer>::has_masters;
+    using training_type = training<optimizer, optimizer_memory<stored, optimizer>>;
+    static constexpr bool scales_loss = optimizer_memory<stored, optimizer>::has_masters;
 
   public:
     /// The optimizer's hyper values: an aggregate of doubles.
@@ -199,7 +201,7 @@ template <class Pack> class training_calls<Pack, true> {
     ///
     /// Errors: `bad_state` in the middle of a step, before `start` or `load`, and where servers of their own
     ///         keep the state.
-    template <class Self = basic_reducer<Pack>> std::vector<state_range<accumulator<element>>> state() {
+    template <class Self = basic_reducer<Pack>> std::vector<state_range<accumulator<stored>>> state() {
         return with_checkpoints<Self>().state(static_cast<Self&>(*this));
     }
     /// Saves weights, state, hyper values, the number of steps and bytes of the program, those of the lowest

@@ -9,6 +9,7 @@
 #include "herring/gpu/cuda/cuda_peers.cuh"
 #include "herring/gpu/kernel/kernels.cuh"
 #include "herring/gpu/runtime.hpp"
+#include "herring/model/element.hpp"
 
 #include <cstddef>
 #include <cstring>
@@ -16,6 +17,17 @@
 #include <utility>
 
 #include <cuda_runtime_api.h>
+
+struct __half;        // cuda_fp16.h defines it
+struct __nv_bfloat16; // cuda_bf16.h
+
+namespace HERRING_NAMESPACE {
+
+/// Reducers take CUDA's own types of 16 bits.
+template <> struct element<__half> : same_bits_as<float16> {};
+template <> struct element<__nv_bfloat16> : same_bits_as<bfloat16> {};
+
+} // namespace HERRING_NAMESPACE
 
 namespace HERRING_NAMESPACE::gpu {
 
