@@ -32,7 +32,7 @@ struct parts_view {
     std::span<node_part const> after;
 };
 
-/// What an operation sends and receives of a chunk (c) of an execution (e), whatever the type of elements.
+/// The messages of an operation for a chunk (c) of an execution (e), whatever the type of elements.
 /// Both ends of a message ask for its format and its elements, so their bytes agree (`traffic_core`):
 ///
 /// - `format(e, node)`: the format of the parts that a node sends. Results travel as the execution stores its
