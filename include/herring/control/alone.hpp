@@ -36,6 +36,10 @@ class control_alone : public no_control {
         return all;
     }
     void barrier(std::string_view, time_point) { check(); }
+    split_group split(std::string_view, int colour, int, time_point) {
+        check();
+        return colour < 0 ? split_group{} : split_group{{0}, ++splits_, make()};
+    }
     void fail(failure const& why) noexcept {
         if (claimed_.exchange(1) != 0) return;
         failure_ = why;
@@ -52,6 +56,7 @@ class control_alone : public no_control {
         if (first_failure_.load(std::memory_order_acquire) != 0) throw error(as_seen_by(failure_, 0));
     }
 
+    std::uint64_t splits_ = 0;
     std::atomic<std::uint32_t> claimed_{0};
     failure_handler on_failure_;
 };

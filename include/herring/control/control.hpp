@@ -38,6 +38,8 @@ struct control_board {
     std::atomic<std::uint64_t>* waits;       ///< this rank's reply, a word of `wait_report`
 };
 
+struct split_group;
+
 /// The functions of a backend: for set-up and for announcing failures, never on the path of bytes.
 ///
 /// A backend is a class with these members; one that lacks a function does not compile.
@@ -51,6 +53,8 @@ class control_table {
         static void barrier(void* self, std::string_view operation, time_point deadline) {
             static_cast<Backend*>(self)->barrier(operation, deadline);
         }
+        static split_group split(void* self, std::string_view operation, int colour, int key,
+                                 time_point deadline);
         static void fail(void* self, failure const& why) noexcept { static_cast<Backend*>(self)->fail(why); }
         static void report_suspicion(void* self, suspicion_report& of) noexcept {
             static_cast<Backend*>(self)->report_suspicion(of);
@@ -66,7 +70,8 @@ class control_table {
   public:
     template <class Backend>
     constexpr explicit control_table(std::type_identity<Backend>) noexcept
-        : all_gather(call<Backend>::all_gather), barrier(call<Backend>::barrier), fail(call<Backend>::fail),
+        : all_gather(call<Backend>::all_gather), barrier(call<Backend>::barrier),
+          split(call<Backend>::split), fail(call<Backend>::fail),
           report_suspicion(call<Backend>::report_suspicion), attach(call<Backend>::attach),
           check_deadlock(call<Backend>::check_deadlock), leave(call<Backend>::leave),
           destroy(call<Backend>::destroy) {}
@@ -76,6 +81,9 @@ class control_table {
                                       time_point deadline);
     /// Collective; returns once every rank has called. Throws `error`.
     void (*const barrier)(void* self, std::string_view operation, time_point deadline);
+    /// Collective; returns the group of this rank. Throws `error`.
+    split_group (*const split)(void* self, std::string_view operation, int colour, int key,
+                               time_point deadline);
     /// Announces a failure to every rank; the first one stays. Any thread, any time.
     void (*const fail)(void* self, failure const& why) noexcept;
     /// Asks which rank is the root cause. Returns at once; called again and again until the world has failed,
@@ -104,6 +112,19 @@ struct control_handle {
         return {&control_table_of<Backend>, &backend, backend.board()};
     }
 };
+
+/// The group of `world::split` that this rank is in, as the backend has made it.
+struct split_group {
+    std::vector<int> ranks{};  ///< in the world that was split, by rank in the group; none: this rank is in none
+    std::uint64_t number = 0;  ///< below 2^40; from 1, never the same twice among the worlds of a job
+    control_handle control{};  ///< the group's backend
+};
+
+template <class Backend>
+split_group control_table::call<Backend>::split(void* self, std::string_view operation, int colour, int key,
+                                                time_point deadline) {
+    return static_cast<Backend*>(self)->split(operation, colour, key, deadline);
+}
 
 /// A world's failure detector, as the waiting rank sees it: `detector(world)`.
 ///
@@ -148,6 +169,7 @@ class no_control {
   public:
     gather_result all_gather(std::string_view, std::span<std::byte const>, time_point) { return {}; }
     void barrier(std::string_view, time_point) noexcept {}
+    split_group split(std::string_view, int, int, time_point) { return {}; }
     void fail(failure const&) noexcept {}
     void report_suspicion(suspicion_report&) noexcept {}
     void attach(world_state&) noexcept {}

@@ -9,6 +9,7 @@
 #include "herring/control/alone.hpp"
 #include "herring/control/control.hpp"
 #include "herring/control/gather_result.hpp"
+#include "herring/control/split.hpp"
 #include "herring/control/world.hpp"
 #include "herring/control/world_state.hpp"
 #include "herring/crypto/random.hpp"
@@ -85,6 +86,45 @@ HERRING_SEPARABLE gather_result world::all_gather(std::span<std::byte const> min
     }
 }
 
+HERRING_SEPARABLE world world::split(int colour, int key, std::chrono::milliseconds timeout) {
+    usable("split");
+    if (info().map.servers() > 0)
+        throw error(errc::unsupported, rank_, -1, "split",
+                    {"this world has ", info().map.servers(),
+                     " servers, which no group could share; split a world of workers, and join one with servers "
+                     "apart"});
+    detail::split_group group;
+    {
+        detail::collective_wait const here(*state_);
+        group = info().control.table->split(info().control.self, "split", colour, key,
+                                            detail::deadline_in(timeout));
+    }
+    if (group.ranks.empty()) return world(-1, detail::world_state::none());
+    int rank = -1;
+    detail::membership made;
+    made.control = group.control;
+    try {
+        rank = detail::place_in(group.ranks, rank_);
+        std::byte number[8];
+        detail::put(number, group.number);
+        made.rank = rank;
+        made.number = group.number;
+        made.map = info().map.subset(group.ranks);
+        made.key = detail::hkdf_key(info().key, "herring group", number);
+        std::byte job[8];
+        detail::hkdf_expand(made.key, {detail::bytes_of("herring group job")}, job);
+        made.job = detail::get<std::uint64_t>(job);
+        made.has_secret = info().has_secret;
+        made.local_address = info().local_address;
+        made.ranks_on_this_machine = info().ranks_on_this_machine;
+        made.times = info().times;
+    } catch (...) {
+        group.control.table->destroy(group.control.self);
+        throw;
+    }
+    return world(rank, detail::world_state::make(std::move(made), state_));
+}
+
 HERRING_SEPARABLE void world::check() const {
     if (forked_off()) throw detail::ended_world(*state_, "check");
     if (failure const* const why = failed()) throw error(detail::as_seen_by(*why, rank()));
@@ -121,7 +161,8 @@ HERRING_SEPARABLE detail::membership world::alone() {
 HERRING_SEPARABLE void world::usable(char const* operation) const {
     if (state_ == detail::world_state::none())
         throw error(errc::bad_state, rank_, -1, operation,
-                    "this world was moved from; use the one it was moved to");
+                    rank_ < 0 ? "this rank is in no group: it gave split a negative colour"
+                              : "this world was moved from; use the one it was moved to");
     if (state_->ended()) throw detail::ended_world(*state_, operation);
 }
 

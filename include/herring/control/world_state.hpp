@@ -44,12 +44,23 @@ struct membership {
     int ranks_on_this_machine = 1;
     world_times times = resolve({});
     control_handle control = absent_control();
+    std::uint64_t number = 0; ///< `split_group::number`; 0: not a group
 };
 
 /// Asks a world for the handle of a reducer.
 struct for_reducer {};
 
 class world_state;
+
+/// The states of a joined or launched world and of the groups that splits have made of it, at one rank: a rank
+/// can only wait where it waits in all of them.
+///
+/// Lifetime: the last state frees it.
+struct world_family {
+    monitor lock{};
+    world_state* first = nullptr;
+    std::atomic<int> states{0};
+};
 
 /// Returns why a call of a reducer is refused: its world has ended, or belongs to another process.
 HERRING_SEPARABLE error ended_world(world_state const& ranks, char const* operation);
@@ -110,10 +121,10 @@ class world_state {
     failure_detector detector{info.control, info.times.detector};
     data_sockets* const data = data_sockets::make(); ///< nullptr without memory
 
-    /// Held once. Takes the backend over, whatever happens.
+    /// Held once. Takes the backend over, whatever happens. `of`: the world of which this one is a group.
     ///
     /// Errors: `no_resources`.
-    HERRING_SEPARABLE static world_state* make(membership&& from);
+    HERRING_SEPARABLE static world_state* make(membership&& from, world_state* of = nullptr);
     /// The state of a moved-from world: no backend, no ranks.
     HERRING_SEPARABLE static world_state* none() noexcept;
 
@@ -152,10 +163,13 @@ class world_state {
     friend class reducer_entry;
 
     explicit world_state(membership&& from) noexcept : info(std::move(from)) {}
-    ~world_state() {
-        if (data != nullptr) data->release();
-    }
+    HERRING_SEPARABLE ~world_state();
+    HERRING_SEPARABLE void enter(world_family& family) noexcept;
+    /// Adds this world's waits and what it has begun. False: there are too many waits for a report.
+    HERRING_SEPARABLE bool add_to(blocked_report& report, char const* call, bool& is_long) noexcept;
 
+    world_family* family_ = nullptr;
+    world_state* next_ = nullptr; // of the family, under its lock
     std::atomic<int> holders_{1};
     std::atomic<bool> ended_{false};
     monitor lock_; // of the members below

@@ -31,23 +31,49 @@ HERRING_SEPARABLE error ended_world(world_state const& ranks, char const* operat
                  "let it live as long as its reducers");
 }
 
-HERRING_SEPARABLE world_state* world_state::make(membership&& from) {
+HERRING_SEPARABLE world_state* world_state::make(membership&& from, world_state* of) {
     control_handle const control = from.control;
     int const rank = from.rank;
     auto* const state = new (std::nothrow) world_state(std::move(from));
-    if (state != nullptr) {
+    world_family* const family = of != nullptr ? of->family_ : new (std::nothrow) world_family;
+    if (state != nullptr && family != nullptr) {
+        state->enter(*family);
         control.table->attach(control.self, *state);
         return state;
     }
+    if (of == nullptr) delete family;
+    delete state;
     control.table->destroy(control.self);
     throw error(errc::no_resources, rank, -1, "world", "no memory for the world's own state");
 }
 
 HERRING_SEPARABLE world_state* world_state::none() noexcept {
     alignas(world_state) static std::byte room[sizeof(world_state)];
-    static auto* const empty =
-        ::new (room) world_state(membership{}); // never destroyed: worlds may be static
+    static auto* const empty = [] { // never destroyed: worlds may be static
+        membership nobody;
+        nobody.map = topology(std::vector<int>());
+        return ::new (room) world_state(std::move(nobody));
+    }();
     return empty;
+}
+
+HERRING_SEPARABLE void world_state::enter(world_family& family) noexcept {
+    family_ = &family;
+    family.states.fetch_add(1, std::memory_order_relaxed);
+    monitor::guard const held(family.lock);
+    next_ = std::exchange(family.first, this);
+}
+
+HERRING_SEPARABLE world_state::~world_state() {
+    if (data != nullptr) data->release();
+    if (family_ == nullptr) return;
+    {
+        monitor::guard const held(family_->lock);
+        world_state** at = &family_->first;
+        while (*at != this) at = &(*at)->next_;
+        *at = next_;
+    }
+    if (family_->states.fetch_sub(1, std::memory_order_acq_rel) == 1) delete family_;
 }
 
 HERRING_SEPARABLE void world_state::release() noexcept {
@@ -107,26 +133,37 @@ HERRING_SEPARABLE bool world_state::blocked(blocked_report& report) noexcept {
     if (call == nullptr && !blocked_threads::are_all(mark)) return false;
     report = {};
     report.waits_of_process = blocked_threads::waits_in(mark);
-    {
-        monitor::guard const held(lock_);
-        time_point const now = clock::now();
-        bool is_long = false;
-        for (listed_wait const& w : waits_) {
-            if (!w.used) continue;
-            report.waiting[report.waits++] = w.operation;
-            is_long = is_long || now - w.since >= info.times.detector.long_wait;
-        }
-        if (!is_long) return false;
-        if (call != nullptr) { // under the lock the caller cannot end its wait, and so begins nothing
-            report.waits_of_process = report.waits;
-            report.name_call(call);
-        }
-        report.begun[report.channels++] = {0, collectives_.load(std::memory_order_relaxed)};
-        for (reducer_entry const* r = first_; r != nullptr; r = r->next_)
-            if (report.channels < blocked_report::most_channels)
-                report.begun[report.channels++] = {r->number_, r->counts_.submitted.load()};
+    bool is_long = false;
+    if (call != nullptr || family_ == nullptr) { // a group of such a world has another caller
+        if (!add_to(report, call, is_long)) return false;
+    } else {
+        monitor::guard const held(family_->lock);
+        for (world_state* each = family_->first; each != nullptr; each = each->next_)
+            if (!each->add_to(report, nullptr, is_long)) return false;
     }
-    return call != nullptr || blocked_threads::mark() == mark;
+    return is_long && (call != nullptr || blocked_threads::mark() == mark);
+}
+
+HERRING_SEPARABLE bool world_state::add_to(blocked_report& report, char const* call, bool& is_long) noexcept {
+    monitor::guard const held(lock_);
+    time_point const now = clock::now();
+    for (listed_wait const& w : waits_) {
+        if (!w.used) continue;
+        if (report.waits == blocked_report::most_waits) return false;
+        report.waiting[report.waits++] = {channel_in(info.number, w.operation.channel), w.operation.number};
+        is_long = is_long || now - w.since >= info.times.detector.long_wait;
+    }
+    if (call != nullptr) { // under the lock the caller cannot end its wait, and so begins nothing
+        report.waits_of_process = report.waits;
+        report.name_call(call);
+    }
+    auto const begun = [&](std::uint64_t channel, std::uint64_t number) {
+        if (report.channels < blocked_report::most_channels)
+            report.begun[report.channels++] = {channel_in(info.number, channel), number};
+    };
+    begun(0, collectives_.load(std::memory_order_relaxed));
+    for (reducer_entry const* r = first_; r != nullptr; r = r->next_) begun(r->number_, r->counts_.submitted.load());
+    return true;
 }
 
 HERRING_SEPARABLE void long_wait::list(time_point now) noexcept {

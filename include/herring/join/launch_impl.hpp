@@ -254,6 +254,22 @@ HERRING_SETUP inline std::string how_it_failed(child const& c, std::chrono::mill
     return text({"its process ended with status ", c.status});
 }
 
+/// Tells the groups of ended processes, and of that of rank `stopped`, what became of them, those that a signal
+/// killed first: also groups that were made since the last call.
+HERRING_SETUP inline void tell_groups(std::vector<child> const& children, shared_region* region, int stopped) {
+    for (bool const by_signal : {true, false})
+        for (std::size_t r = 0; r < children.size(); ++r) {
+            child const& c = children[r];
+            if ((c.running && static_cast<int>(r) != stopped) || c.by_signal != by_signal) continue;
+            bool const left = !c.running && c.status == 0; // a function that called exit(0) has not left
+            std::string const how = left ? std::string() : how_it_failed(c, region->times().peer_timeout);
+            region->each_group_of(static_cast<int>(r), [&](shared_region& group, int rank) {
+                if (left) return group.leave(rank);
+                group.fail(group.ranks(), failure::make(errc::peer_lost, -1, rank, "launch", how));
+            });
+        }
+}
+
 /// Waits for the children. When one fails or stays stopped, announces that and ends the others after
 /// `options.grace`.
 HERRING_SETUP inline int watch(std::vector<child>& children, shared_region* region,
@@ -282,6 +298,7 @@ HERRING_SETUP inline int watch(std::vector<child>& children, shared_region* regi
             next = deadline_in(options.grace);
             signal_to_send = SIGTERM;
         }
+        tell_groups(children, region, timed_out);
         if (now < next) continue;
         if (first_status == 0) {
             first_status = 124;

@@ -145,6 +145,16 @@ struct topology {
         return alone;
     }
 
+    /// Returns these ranks as a topology of their own, in this order. None of them is a server.
+    HERRING_SETUP constexpr topology subset(std::span<int const> ranks) const {
+        std::vector<int> ids, rates;
+        for (int const r : ranks) {
+            ids.push_back(node_of[at(r)]);
+            if (!rates_.empty()) rates.push_back(rates_[at(r)]);
+        }
+        return topology(ids, {}, rates);
+    }
+
     constexpr int size() const noexcept { return static_cast<int>(node_of.size()); }
     constexpr int nodes() const noexcept { return static_cast<int>(begin_.size()) - 1; }
     constexpr int node(int rank) const noexcept { return node_of[at(rank)]; }

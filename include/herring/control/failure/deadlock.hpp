@@ -19,7 +19,8 @@ namespace HERRING_NAMESPACE::detail {
 /// has one caller, which waits.
 ///
 /// A channel is a sequence of operations that all ranks run in one order: channel 0 has the world's
-/// collectives, channel n the executions of its n-th reducer. An operation needs every rank.
+/// collectives, channel n the executions of its n-th reducer; those of a group (`world::split`) have its
+/// number in front (`channel_in`). An operation needs every rank of its world.
 /// Shape:    words only, so that it can lie in memory that others read.
 struct blocked_report {
     static constexpr std::size_t most_waits = 4, most_channels = 28, longest_call = 24;
@@ -58,6 +59,12 @@ struct blocked_report {
     friend bool operator==(blocked_report const&, blocked_report const&) = default;
 };
 
+/// The channel of a report that is channel `own` of the world of this number; 0: the joined or launched world.
+constexpr std::uint64_t channel_in(std::uint64_t world, std::uint64_t own) noexcept {
+    return world << 24 | (own & 0xFFFFFF);
+}
+constexpr std::uint64_t world_of_channel(std::uint64_t channel) noexcept { return channel >> 24; }
+
 /// A rank that never goes on, and a rank that it waits for.
 struct deadlock {
     int rank = -1; ///< −1: no deadlock is proven
@@ -67,11 +74,12 @@ struct deadlock {
     char other_call[blocked_report::longest_call + 1] = {}; ///< of the other rank
 };
 
-/// Finds ranks that can never go on. `all`: rank → its last report, however old. `one_process`: all are
-/// threads of one.
+/// Finds a rank that can never go on, and waits in the world of this number. `all`: rank → its last report, of
+/// all its worlds, however old. `one_process`: all are threads of one.
 // The search finds the largest set of ranks each of whose waits is for an operation that another rank of the
 // set has not begun. Correctness: docs/design.md, Crossed calls.
-HERRING_SETUP inline deadlock find_deadlock(std::span<blocked_report const> all, bool one_process) {
+HERRING_SETUP inline deadlock find_deadlock(std::span<blocked_report const> all, bool one_process,
+                                            std::uint64_t world = 0) {
     fixed_array<bool> stuck(all.size());
     for (std::size_t r = 0; r < all.size(); ++r)
         stuck[r] = all[r].waits > 0 && (one_process || all[r].waits == all[r].waits_of_process);
@@ -93,12 +101,15 @@ HERRING_SETUP inline deadlock find_deadlock(std::span<blocked_report const> all,
     for (std::size_t r = 0; r < all.size(); ++r) waits += stuck[r] ? all[r].waits : 0;
     for (std::size_t r = 0; r < all.size(); ++r) {
         if (!stuck[r] || (one_process && waits != all[r].waits_of_process)) continue;
-        std::size_t const other = awaited(all[r].waiting[0]);
-        deadlock found{static_cast<int>(r), static_cast<int>(other), all[r].waiting[0].channel,
-                       all[other].waiting[0].channel};
-        all[r].read_call(found.call);
-        all[other].read_call(found.other_call);
-        return found;
+        for (std::size_t w = 0; w < all[r].waits; ++w) {
+            if (world_of_channel(all[r].waiting[w].channel) != world) continue;
+            std::size_t const other = awaited(all[r].waiting[w]);
+            deadlock found{static_cast<int>(r), static_cast<int>(other), all[r].waiting[w].channel,
+                           all[other].waiting[0].channel};
+            all[r].read_call(found.call);
+            all[other].read_call(found.other_call);
+            return found;
+        }
     }
     return {};
 }
@@ -109,9 +120,10 @@ HERRING_SETUP inline failure describe(deadlock const& found) noexcept {
     char digits[2][32];
     auto const place = [&](int which, std::uint64_t channel) -> char const* {
         if (named) return which == 0 ? found.call : found.other_call;
-        if (channel == 0) return "a barrier or a construction";
+        if (world_of_channel(channel) != world_of_channel(found.channel)) return "a call of another world";
+        if (channel_in(0, channel) == 0) return "a barrier or a construction";
         std::snprintf(digits[which], sizeof digits[which], "reducer %llu",
-                      static_cast<unsigned long long>(channel));
+                      static_cast<unsigned long long>(channel_in(0, channel)));
         return digits[which];
     };
     return failure::make(

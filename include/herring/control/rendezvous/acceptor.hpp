@@ -155,7 +155,7 @@ class acceptor : public control_endpoint<coordinator> {
     HERRING_SETUP void on_closed(connection& c, int why) {
         if (c.rank < 0 || connections_.is_candidate(c)) {
             on_unidentified(c);
-        } else if (is_timeout(why) && stage_ == stage::joined && !leaving_ && !left_[at(c.rank)]) {
+        } else if (is_timeout(why) && stage_ == stage::joined && !leaving_ && !gone_[at(c.rank)]) {
             connections_.give_up(c); // the rank connects again, or is silent
         } else if (stage_ == stage::joining) {
             close_connection(c); // its place is free again
@@ -239,7 +239,7 @@ class acceptor : public control_endpoint<coordinator> {
             said.job != job_ || said.incarnation != registration_.hellos()[said.rank].incarnation)
             return on_unidentified(from);
         connection const* const place = connections_.places()[said.rank];
-        if (place == nullptr || left_[said.rank] || said.attempt <= place->attempt)
+        if (place == nullptr || gone_[said.rank] || said.attempt <= place->attempt)
             return on_unidentified(from);
         // Where too many bytes are unacknowledged to carry on, connecting again counts as no sign of life:
         // each end finds the silence of the other.
@@ -274,7 +274,7 @@ class acceptor : public control_endpoint<coordinator> {
     HERRING_SETUP void on_candidate(connection& from, head const& h, std::span<std::byte const> body) {
         message_log& log = connections_.with(from).log;
         if (h.type != message_kind::resumed || h.version != protocol_version || !body.empty() ||
-            h.rank != static_cast<std::uint32_t>(from.rank) || left_[at(from.rank)] ||
+            h.rank != static_cast<std::uint32_t>(from.rank) || gone_[at(from.rank)] ||
             connections_.places()[at(from.rank)] == nullptr || !log.has_all_after(h.sequence) ||
             !log.acknowledge(h.sequence))
             return on_unidentified(from);

@@ -146,11 +146,13 @@ class connection_set {
         transmit(to, type, sequence, body, to.keys ? sha256().update(body).finish() : sha256_digest{});
     }
 
-    /// Sends to every rank that is connected: from rank 0 to all, from others to rank 0.
-    HERRING_SETUP void send_all(message_kind type, std::uint64_t sequence, std::span<std::byte const> body) {
+    /// Sends to every rank that is connected: from rank 0 to all, or to those of `only`, from others to rank 0.
+    HERRING_SETUP void send_all(message_kind type, std::uint64_t sequence, std::span<std::byte const> body,
+                                std::span<int const> only = {}) {
         sha256_digest digest{};
         bool made = false;
-        for (connection* const place : places_) {
+        for (std::size_t i = 0, n = only.empty() ? places_.size() : only.size(); i < n; ++i) {
+            connection* const place = places_[only.empty() ? i : static_cast<std::size_t>(only[i])];
             if (place == nullptr) continue;
             if (is_numbered(type)) with(*place).log.keep(type, sequence, body);
             if (place->keys && !std::exchange(made, true)) digest = sha256().update(body).finish();

@@ -8,12 +8,13 @@
 #include "herring/base/fixed_array.hpp"
 #include "herring/control/control.hpp"
 #include "herring/control/failure/deadlock.hpp"
-#include "herring/control/failure/probe_round.hpp"
 #include "herring/control/failure/wait_graph.hpp"
 #include "herring/control/rendezvous/acceptor.hpp"
+#include "herring/control/rendezvous/carried_world.hpp"
 #include "herring/control/rendezvous/connection.hpp"
 #include "herring/control/rendezvous/pending_collective.hpp"
 #include "herring/control/rendezvous/settings.hpp"
+#include "herring/control/split.hpp"
 #include "herring/control/survival/data_sockets.hpp"
 #include "herring/control/wire/messages.hpp"
 
@@ -31,7 +32,7 @@ namespace HERRING_NAMESPACE::detail::rendezvous {
 class coordinator final : public acceptor {
   public:
     HERRING_SETUP explicit coordinator(settings&& from)
-        : acceptor(std::move(from)), pending_(settings_.size) {}
+        : acceptor(std::move(from)) {}
     ~coordinator() { stop(); }
 
   private:
@@ -40,15 +41,16 @@ class coordinator final : public acceptor {
     /// Does the work that is due at `now`; returns when more is due.
     HERRING_SETUP time_point run_due(time_point now) {
         time_point next = time_point::max();
-        if (probes_.active() && !failed()) {
-            look_for_root_cause(now);
+        for (carried_world& w : worlds_) {
+            if (!w.probes.active() || w.failed()) continue;
+            look_for_root_cause(w, now);
             next = now + std::chrono::milliseconds(10); // the caller of rank 0 replies by a word in memory
         }
-        if (unread_ && !probes_.active() && !failed()) {
+        if (unread_ && !failed()) {
             if (now >= look_at_) {
                 unread_ = false;
-                deadlock const found = find_deadlock({reports_.data(), reports_.size()}, false);
-                if (found.rank >= 0) set_failure(describe(found));
+                for (carried_world& w : worlds_)
+                    if (!w.probes.active() && !w.failed()) look_for_deadlock(w);
                 look_at_ = now + std::chrono::milliseconds(250); // one look for the reports of many ranks
             } else {
                 next = std::min(next, look_at_);
@@ -57,7 +59,9 @@ class coordinator final : public acceptor {
         return std::min(next, look_after_joins(now));
     }
 
-    void on_own_stall(clock::duration late) noexcept { probes_.postpone(late); }
+    void on_own_stall(clock::duration late) noexcept {
+        for (carried_world& w : worlds_) w.probes.postpone(late);
+    }
 
     /// True if the event was at a listener.
     HERRING_SETUP bool on_event(std::uint64_t key) {
@@ -71,14 +75,14 @@ class coordinator final : public acceptor {
 
     // ---- collectives and failures -------------------------------------------------------------------------
 
-    HERRING_SETUP void run_collective(message_kind kind, std::uint64_t sequence,
+    HERRING_SETUP void run_collective(carried_world& w, message_kind kind, std::uint64_t number,
                                       std::span<std::byte const> mine, time_point deadline) {
         time_point const started = clock::now();
-        arrive(0, kind, mine);
-        if (wait_until_done(sequence, deadline)) return;
-        on_deadline_passed(0, clock::now() - started);
+        arrive(w, w.rank, kind, mine);
+        if (wait_until_done(w, number, deadline)) return;
+        on_deadline_passed(w, w.rank, clock::now() - started);
         thread_.wake();
-        if (!wait_for_verdict(sequence)) set_failure(probes_.suspicion());
+        if (!wait_for_verdict(w, number)) set_failure(w, w.probes.suspicion());
     }
 
     HERRING_SETUP void on_participant(connection& from, head const& h, std::span<std::byte const> body) {
@@ -90,22 +94,24 @@ class coordinator final : public acceptor {
         switch (h.type) {
         case message_kind::barrier:
         case message_kind::contribute:
-            if (stage_ != stage::joined || h.sequence != done_ + 1 || pending_.has(rank))
-                return protocol_error(from, "a collective out of turn");
-            return arrive(rank, h.type, body);
+        case message_kind::split:
         case message_kind::deadline_passed:
-            if (std::chrono::milliseconds waited{}; !read_wait(body, waited))
-                protocol_error(from, "a time that cannot be read");
-            else if (h.sequence == done_ + 1 && !pending_.empty())
-                on_deadline_passed(rank, waited);
-            return;
         case message_kind::fail:
-            return on_failure_message(from, body);
+        case message_kind::suspicion:
+        case message_kind::probe_reply: {
+            carried_world* const w = world_with(world_of(h.sequence));
+            int const there = w == nullptr ? -1 : w->rank_of(rank);
+            if (there >= 0) return on_message_of(*w, there, from, h.type, number_of(h.sequence), body);
+            // A rank that was given up may go on, and does not know which worlds are gone.
+            return gone_[at(rank)] ? void() : protocol_error(from, "a message of a world that it is not in");
+        }
         case message_kind::leave:
-            has_left(from, rank);
-            if (!pending_.empty() && !pending_.has(rank))
-                set_failure(departure(0, rank, operation_or_control(), "its world was destroyed"));
-            return;
+            if (number_of(h.sequence) != 0) has_left(from, rank);
+            for (carried_world& w : worlds_)
+                if (int const there = w.rank_of(rank);
+                    there >= 0 && (gone_[at(rank)] || w.number == world_of(h.sequence)))
+                    mark_left(w, there);
+            return drop_deserted();
         case message_kind::heartbeat: {
             signs_of_life said;
             if (!said.read(body, at(settings_.size)))
@@ -113,60 +119,102 @@ class coordinator final : public acceptor {
             on_acknowledgement(from, h);
             return on_signs(rank, said);
         }
-        case message_kind::suspicion: {
-            failure why;
-            if (h.sequence > 1 || !read_failure(body, at(settings_.size), why))
-                return protocol_error(from, "a suspicion that cannot be read");
-            why.reporter = rank;
-            return suspect(why, h.sequence == 1);
-        }
         case message_kind::blocked: {
             blocked_report report;
             if (!read_report(body, report)) return protocol_error(from, "a report that cannot be read");
             reports()[at(rank)] = report;
             return;
         }
-        case message_kind::probe_reply:
-            if (!probes_.active() || h.sequence != probe_.load(std::memory_order_relaxed) ||
-                !read_answer(body, settings_.size, probes_.reply(rank)))
-                return protocol_error(from, "an answer to nothing that was asked");
-            return;
         default:
             return protocol_error(from, "a message that a participant never sends");
         }
     }
 
-    /// Enters `rank` in the pending collective.
-    HERRING_SETUP void arrive(int rank, message_kind kind, std::span<std::byte const> given) {
-        // A late arrival must not complete a collective that others are told has failed.
-        if (failed() || probes_.active()) return;
-        if (int const other = pending_.first_conflict(kind); other >= 0) {
-            char const* const theirs = name(pending_.of(other));
-            return set_failure(
-                failure::make(errc::mismatch, other, rank, theirs,
-                              {"it called ", name(kind), " where rank ", other, " called ", theirs,
-                               "; let every rank make the same calls in the same order"}));
+    /// Handles a message of `rank` about a world that it is in.
+    HERRING_SETUP void on_message_of(carried_world& w, int rank, connection& from, message_kind type,
+                                     std::uint64_t number, std::span<std::byte const> body) {
+        switch (type) {
+        case message_kind::deadline_passed:
+            if (std::chrono::milliseconds waited{}; !read_wait(body, waited))
+                protocol_error(from, "a time that cannot be read");
+            else if (number == w.done + 1 && !w.pending.empty())
+                on_deadline_passed(w, rank, waited);
+            return;
+        case message_kind::fail:
+            return on_failure_message(from, w, body);
+        case message_kind::suspicion: {
+            failure why;
+            if (number > 1 || !read_failure(body, at(w.size), why))
+                return protocol_error(from, "a suspicion that cannot be read");
+            why.reporter = rank;
+            return suspect(w, why, number == 1);
         }
-        pending_.add(rank, kind, given);
-        for (int r = 0; r < settings_.size; ++r)
-            if (left_[at(r)] && !pending_.has(r))
-                return set_failure(departure(0, r, name(kind), "its world was destroyed"));
-        if (!pending_.complete()) return;
-        byte_buffer body = pending_.take();
+        case message_kind::probe_reply:
+            if (!w.probes.active() || number != w.probe.load(std::memory_order_relaxed) ||
+                !read_answer(body, w.size, w.probes.reply(rank)))
+                protocol_error(from, "an answer to nothing that was asked");
+            return;
+        default: // a collective
+            if (stage_ != stage::joined || number != w.done + 1 || w.pending.has(rank))
+                return protocol_error(from, "a collective out of turn");
+            if (split_choice said; type == message_kind::split && !said.read(body))
+                return protocol_error(from, "a colour and a key that cannot be read");
+            return arrive(w, rank, type, body);
+        }
+    }
+
+    /// Enters `rank` in the pending collective.
+    HERRING_SETUP void arrive(carried_world& w, int rank, message_kind kind, std::span<std::byte const> given) {
+        // A late arrival must not complete a collective that others are told has failed.
+        if (w.failed() || w.probes.active()) return;
+        if (int const other = w.pending.first_conflict(kind); other >= 0) {
+            char const* const theirs = name(w.pending.of(other));
+            return set_failure(
+                w, failure::make(errc::mismatch, other, rank, theirs,
+                                 {"it called ", name(kind), " where rank ", other, " called ", theirs,
+                                  "; let every rank make the same calls in the same order"}));
+        }
+        w.pending.add(rank, kind, given);
+        for (int r = 0; r < w.size; ++r)
+            if (w.has_left(r) && !w.pending.has(r))
+                return set_failure(w, departure(w.rank, r, name(kind), "its world was destroyed"));
+        if (!w.pending.complete()) return;
+        if (kind == message_kind::split && !make_groups(w))
+            return set_failure(w, failure::make(errc::no_resources, w.rank, -1, name(kind),
+                                                {"there were ", most_world, " groups before; join anew"}));
+        byte_buffer body = w.pending.take();
         if (body.size() > body_limit)
-            return set_failure(failure::make(errc::no_resources, 0, -1, name(kind),
-                                             {body.size(), " bytes in all; give less to each all_gather"}));
-        ++done_;
-        connections_.send_all(message_kind::collective_result, done_, body);
-        result_ = std::move(body);
+            return set_failure(w, failure::make(errc::no_resources, w.rank, -1, name(kind),
+                                                {body.size(), " bytes in all; give less to each all_gather"}));
+        ++w.done;
+        send(w, message_kind::collective_result, w.done, body);
+        w.result = std::move(body);
         lock_.notify_all();
     }
 
+    /// All ranks have given colour and key: adds the groups, and puts their numbers into the result. False:
+    /// numbers have run out.
+    HERRING_SETUP bool make_groups(carried_world& w) {
+        fixed_array<split_choice> choices(at(w.size));
+        for (int r = 0; r < w.size; ++r) (void)choices[at(r)].read(w.pending.given(r));
+        for (std::vector<int>& each : groups_of({choices.data(), choices.size()})) {
+            if (groups_made_ == most_world) return false;
+            ++groups_made_;
+            for (int const r : each) choices[at(r)].group = groups_made_;
+            bool const own = place_in(each, w.rank) >= 0;
+            carried_world& made = add_group(w, groups_made_, std::move(each));
+            if (own) w.group = &made;
+        }
+        for (int r = 0; r < w.size; ++r) w.pending.given(r) = choices[at(r)].write_result();
+        return true;
+    }
+
     /// Handles the passed deadline of `rank` in the pending collective.
-    HERRING_SETUP void on_deadline_passed(int rank, clock::duration waited) {
-        std::vector<int> const missing = pending_.absent();
-        if (!probes_.active()) blames_missing_ = true;
-        suspect(failure::make(errc::timeout, rank, missing.empty() ? -1 : missing[0], name(pending_.kind()),
+    HERRING_SETUP void on_deadline_passed(carried_world& w, int rank, clock::duration waited) {
+        std::vector<int> const missing = w.pending.absent();
+        if (!w.probes.active()) w.blames_missing = true;
+        suspect(w,
+                failure::make(errc::timeout, rank, missing.empty() ? -1 : missing[0], name(w.pending.kind()),
                               late_text(missing, waited)),
                 false);
     }
@@ -203,61 +251,72 @@ class coordinator final : public acceptor {
         for (int const r : {by, rank}) {
             connection const* const place = connections_.places()[at(r)];
             if (r == 0) continue;
-            if (left_[at(r)] || place == nullptr || now - place->spoke >= hopeless_after(times) / 2 ||
+            if (gone_[at(r)] || place == nullptr || now - place->spoke >= hopeless_after(times) / 2 ||
                 now - place->regular < times.peer_timeout)
                 return;
             if (socket_report found; !found.read(place->socket) || found.queueing >= 250ms) return;
             if (now - place->lossy_at < 2 * times.peer_timeout) return; // packets are lost, but not all
         }
-        set_failure(failure::make(errc::unreachable, by, rank, "control",
-                                  {"nothing comes from it to rank ", by, " over their data connection, for ",
-                                   duration_text(times.peer_timeout + times.reply_timeout),
-                                   " and more, though both give signs of life to rank 0: the network between "
-                                   "these two drops their packets: "
-                                   "see firewalls, routes and the MTU between their hosts"}));
+        for (carried_world& w : worlds_) {
+            int const reporter = w.rank_of(by), peer = w.rank_of(rank);
+            if (reporter < 0 || peer < 0) continue;
+            set_failure(
+                w, failure::make(errc::unreachable, reporter, peer, "control",
+                                 {"nothing comes from it to rank ", reporter, " over their data connection, for ",
+                                  duration_text(times.peer_timeout + times.reply_timeout),
+                                  " and more, though both give signs of life to rank 0: the network between "
+                                  "these two drops their packets: "
+                                  "see firewalls, routes and the MTU between their hosts"}));
+        }
     }
 
     /// Enters what this rank waits for, with a heartbeat.
     HERRING_SETUP void report_blocked(blocked_report const& mine) { reports()[0] = mine; }
 
     /// Asks all ranks at once whom they wait for; the thread looks at the replies before it sleeps again.
-    HERRING_SETUP void suspect(failure const& why, bool certain) {
-        if (failed() || probes_.active()) return;
-        probes_.begin(why, certain, settings_.size, clock::now() + settings_.times.detector.reply_timeout);
-        std::uint32_t const probe = probe_.fetch_add(1) + 1;
-        connections_.send_all(message_kind::probe, probe, {});
+    HERRING_SETUP void suspect(carried_world& w, failure const& why, bool certain) {
+        if (w.failed() || w.probes.active()) return;
+        w.probes.begin(why, certain, w.size, clock::now() + settings_.times.detector.reply_timeout);
+        std::uint32_t const probe = w.probe.fetch_add(1) + 1;
+        send(w, message_kind::probe, probe, {});
+    }
+
+    /// Ends a world one of whose ranks waits there as part of a deadlock.
+    HERRING_SETUP void look_for_deadlock(carried_world& w) {
+        deadlock found = find_deadlock({reports_.data(), reports_.size()}, false, w.number);
+        if (found.rank < 0) return;
+        found.rank = w.rank_of(found.rank);
+        found.other = w.rank_of(found.other);
+        if (found.rank >= 0 && found.other >= 0) set_failure(w, describe(found));
     }
 
     /// Decides on the root cause, if the replies allow it by now. Only in the thread, which has read all that
     /// has come in, and knows whether it was stopped itself.
-    HERRING_SETUP void look_for_root_cause(time_point now) {
+    HERRING_SETUP void look_for_root_cause(carried_world& w, time_point now) {
         auto const state = [&](int r) noexcept {
-            connection* const place = connections_.places()[at(r)];
-            wait_report reply = r == 0 ? own_wait_report() : probes_.reply(r);
-            if (left_[at(r)]) return wait_report{rank_state::left, -1};
+            connection* const place = connections_.places()[at(w.joined(r))];
+            wait_report reply = r == w.rank ? w.own_wait_report() : w.probes.reply(r);
+            if (w.has_left(r)) return wait_report{rank_state::left, -1};
             if (reply.state != rank_state::unknown) return reply;
             bool const hopeless =
-                r != 0 &&
+                r != w.rank &&
                 (place == nullptr || silence(*place, now) >= hopeless_after(settings_.times.detector));
-            if (!hopeless && !probes_.expired(now)) return reply;
-            if (place == nullptr || probes_.expired(now, longest_hold_up(settings_.times.detector)) ||
+            if (!hopeless && !w.probes.expired(now)) return reply;
+            if (place == nullptr || w.probes.expired(now, longest_hold_up(settings_.times.detector)) ||
                 !held_up(*place, now))
                 reply.state = rank_state::silent;
             return reply;
         };
-        std::vector<int> const missing = blames_missing_ ? pending_.absent() : std::vector<int>();
-        failure const found = probes_.verdict({missing.data(), missing.size()}, state);
-        if (found.what != errc::ok) set_failure(found);
+        std::vector<int> const missing = w.blames_missing ? w.pending.absent() : std::vector<int>();
+        failure const found = w.probes.verdict({missing.data(), missing.size()}, state);
+        if (found.what != errc::ok) set_failure(w, found);
     }
-
-    pending_collective pending_;
 
     fixed_array<blocked_report> reports_; // rank → its last report; of no size until there is one
     bool unread_ = false;
     time_point look_at_{};
 
-    probe_round probes_;
-    bool blames_missing_ = false; // the suspects are all ranks missing in the pending collective
+    std::uint64_t groups_made_ = 0; // the number of the last one
 };
 
 } // namespace HERRING_NAMESPACE::detail::rendezvous

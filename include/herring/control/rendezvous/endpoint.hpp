@@ -8,12 +8,14 @@
 #include "herring/control/control.hpp"
 #include "herring/control/failure/deadlock.hpp"
 #include "herring/control/failure/wait_graph.hpp"
+#include "herring/control/rendezvous/carried_world.hpp"
 #include "herring/control/rendezvous/connection.hpp"
 #include "herring/control/rendezvous/endpoint_base.hpp"
 #include "herring/control/rendezvous/pending_collective.hpp"
 #include "herring/control/rendezvous/settings.hpp"
 #include "herring/control/survival/data_sockets.hpp"
 #include "herring/control/survival/silence_bound.hpp"
+#include "herring/control/split.hpp"
 #include "herring/control/world_state.hpp"
 #include "herring/machine/monitor.hpp"
 #include "herring/net/life_signs.hpp"
@@ -31,8 +33,42 @@
 
 namespace HERRING_NAMESPACE::detail::rendezvous {
 
-/// One process's end of the control connections: the backend of joined worlds. `Role` derives from it:
-/// `coordinator` is rank 0, `participant` every other rank.
+/// The backend of one world that the connections carry.
+template <class Role> class carried_backend {
+  public:
+    static control_handle make(Role& by, carried_world& w) {
+        return control_handle::of(*new carried_backend(by, w));
+    }
+
+    gather_result all_gather(std::string_view operation, std::span<std::byte const> mine,
+                             time_point deadline) {
+        return by_.all_gather(w_, operation, mine, deadline);
+    }
+    void barrier(std::string_view operation, time_point deadline) { by_.barrier(w_, operation, deadline); }
+    split_group split(std::string_view operation, int colour, int key, time_point deadline) {
+        return by_.split(w_, operation, {colour, key}, deadline);
+    }
+    void fail(failure const& why) noexcept { by_.fail(w_, why); }
+    void report_suspicion(suspicion_report& of) noexcept { by_.report_suspicion(w_, of); }
+    void attach(world_state& state) noexcept { by_.attach(w_, state); }
+    void check_deadlock() noexcept {} // the thread looks, with each heartbeat
+    void leave() noexcept { by_.leave(w_); }
+    void destroy() noexcept {
+        by_.leave(w_);
+        if (by_.give_back(w_)) delete &by_;
+        delete this;
+    }
+    control_board board() noexcept { return w_.board(); }
+
+  private:
+    carried_backend(Role& by, carried_world& w) : by_(by), w_(w) {}
+
+    Role& by_;
+    carried_world& w_;
+};
+
+/// One process's end of the control connections. `Role` derives from it: `coordinator` is rank 0,
+/// `participant` every other rank.
 ///
 /// Role:     has on_start, on_join_timeout, run_collective, suspect, report_blocked, run_due, on_own_stall,
 ///           on_event, send_heartbeat, on_connected, on_message, on_unidentified, on_expired and on_closed,
@@ -48,7 +84,7 @@ template <class Role> class control_endpoint : public endpoint_base {
         try {
             own->wait_for_everyone();
             membership world = own->joined_membership();
-            world.control = control_handle::of(*own);
+            world.control = carried_backend<Role>::make(*own, own->joined());
             return world;
         } catch (...) {
             delete own;
@@ -56,27 +92,46 @@ template <class Role> class control_endpoint : public endpoint_base {
         }
     }
 
-    HERRING_SETUP void barrier(std::string_view operation, time_point deadline) {
+    HERRING_SETUP void barrier(carried_world& w, std::string_view operation, time_point deadline) {
         monitor::guard const held(lock_);
-        collective(message_kind::barrier, operation, {}, deadline);
+        collective(w, message_kind::barrier, operation, {}, deadline);
     }
 
-    HERRING_SETUP gather_result all_gather(std::string_view operation, std::span<std::byte const> mine,
-                                           time_point deadline) {
+    HERRING_SETUP gather_result all_gather(carried_world& w, std::string_view operation,
+                                           std::span<std::byte const> mine, time_point deadline) {
         monitor::guard const held(lock_);
-        collective(message_kind::contribute, operation, mine, deadline);
+        collective(w, message_kind::contribute, operation, mine, deadline);
         gather_result all;
-        if (!unpack(std::exchange(result_, {}), at(settings_.size), all)) {
-            set_failure(failure::make(errc::protocol, settings_.rank, 0, operation,
-                                      "its answer cannot be read; see that every rank runs the same build"));
-            throw_if_failed(operation);
+        if (!unpack(std::exchange(w.result, {}), at(w.size), all)) {
+            set_failure(w, failure::make(errc::protocol, w.rank, w.rank_of(0), operation,
+                                         "its answer cannot be read; see that every rank runs the same build"));
+            w.throw_if_failed(operation);
         }
         return all;
     }
 
+    /// The carried world of the group is there as soon as the split is complete: a message of the group that
+    /// comes before this rank's caller wakes up finds it.
+    HERRING_SETUP split_group split(carried_world& w, std::string_view operation, split_choice const& mine,
+                                    time_point deadline) {
+        monitor::guard const held(lock_);
+        collective(w, message_kind::split, operation, mine.write(), deadline);
+        carried_world* const made = std::exchange(w.group, nullptr);
+        if (made == nullptr) return {};
+        try {
+            split_group found{{}, made->number};
+            for (int r = 0; r < made->size; ++r) found.ranks.push_back(w.rank_of(made->joined(r)));
+            found.control = carried_backend<Role>::make(role(), *made);
+            return found;
+        } catch (...) {
+            catching([&] { abandon(*made); });
+            throw;
+        }
+    }
+
     /// Reports the first suspicion to rank 0; the decision comes as a failure. Later calls say whether the
     /// network may hold it up.
-    HERRING_SETUP void report_suspicion(suspicion_report& of) noexcept {
+    HERRING_SETUP void report_suspicion(carried_world& w, suspicion_report& of) noexcept {
         bool const reported = of.probe != 0;
         of.probe = 1;
         if (reported) {
@@ -88,17 +143,12 @@ template <class Role> class control_endpoint : public endpoint_base {
         }
         try {
             monitor::guard const held(lock_);
-            if (failed()) return;
-            role().suspect(of.why, of.certain);
+            if (w.failed()) return;
+            role().suspect(w, of.why, of.certain);
             thread_.wake(); // it has something to wait for now
         } catch (...) {
             of.probe = 0; // no memory for the message: again
         }
-    }
-
-    HERRING_SETUP void destroy() noexcept {
-        leave();
-        delete &role();
     }
 
   protected:
@@ -162,20 +212,20 @@ template <class Role> class control_endpoint : public endpoint_base {
         throw error(why_refused_);
     }
 
-    /// Runs a collective; returns once it has ended well. `kind`: barrier or contribute.
-    HERRING_SETUP void collective(message_kind kind, std::string_view operation,
+    /// Runs a collective; returns once it has ended well. `kind`: barrier, contribute or split.
+    HERRING_SETUP void collective(carried_world& w, message_kind kind, std::string_view operation,
                                   std::span<std::byte const> mine, time_point deadline) {
-        throw_if_failed(operation);
-        std::uint64_t const sequence = done_ + 1;
-        operation_ = operation;
+        w.throw_if_failed(operation);
+        std::uint64_t const number = w.done + 1;
+        w.operation = operation;
         if (mine.size() > blob_limit)
-            set_failure(failure::make(errc::bad_argument, settings_.rank, -1, operation,
-                                      {mine.size(), " bytes given; the limit is ", blob_limit,
-                                       " a rank: this is for set-up, not for data"}));
+            set_failure(w, failure::make(errc::bad_argument, w.rank, -1, operation,
+                                         {mine.size(), " bytes given; the limit is ", blob_limit,
+                                          " a rank: this is for set-up, not for data"}));
         else
-            role().run_collective(kind, sequence, mine, deadline);
-        operation_ = {};
-        if (done_ < sequence) throw_if_failed(operation);
+            role().run_collective(w, kind, number, mine, deadline);
+        w.operation = {};
+        if (w.done < number) w.throw_if_failed(operation);
     }
 
     // ---- the thread ---------------------------------------------------------------------------------------
@@ -187,12 +237,13 @@ template <class Role> class control_endpoint : public endpoint_base {
             {
                 monitor::guard const held(lock_);
                 stops = stop_;
-                calls = failed() && stage_ == stage::joined && !std::exchange(handler_called_, failed());
+                bool const fails = joined().failed();
+                calls = fails && stage_ == stage::joined && !std::exchange(handler_called_, fails);
                 if (!stops && !calls) catching([&] { timeout_ms = until_next(); });
                 if (timeout_ms >= 0) stall_.expect(clock::now(), std::chrono::milliseconds(timeout_ms));
             }
             // Without the lock: the failure changes no more.
-            if (calls) settings_.on_failure(as_seen_by(failure_, settings_.rank));
+            if (calls) settings_.on_failure(as_seen_by(joined().failure_, settings_.rank));
             if (stops) return;
             if (calls) continue;
             std::span<epoll_event const> const events = thread_.sleep(timeout_ms);
@@ -200,16 +251,6 @@ template <class Role> class control_endpoint : public endpoint_base {
             if (stop_) continue;
             detect_own_stall();
             for (epoll_event const& event : events) catching([&] { on_epoll(event.data.u64, event.events); });
-        }
-    }
-
-    template <class Work> void catching(Work&& work) noexcept {
-        try {
-            work();
-        } catch (...) {
-            if (!failed())
-                keep_failure(failure::make(errc::no_resources, settings_.rank, -1, "control",
-                                           "no memory for a control message"));
         }
     }
 
@@ -251,14 +292,18 @@ template <class Role> class control_endpoint : public endpoint_base {
             role().send_heartbeat(signs_);
             signs_ = {};
             signs_since_ = now;
-            if (blocked_report mine; world_ != nullptr && world_->blocked(mine) && !(mine == last_report_)) {
+            for (carried_world const& w : worlds_) { // a report is of all worlds of this rank
+                blocked_report mine;
+                if (w.state == nullptr) continue;
+                if (!w.state->blocked(mine) || mine == last_report_) break;
                 last_report_ = mine;
                 role().report_blocked(mine);
+                break;
             }
         }
         check_at_ = heartbeat_at_;
         for (connection* const place : connections_.places()) {
-            if (place == nullptr || left_[at(place->rank)]) continue;
+            if (place == nullptr || gone_[at(place->rank)]) continue;
             if (beats) note_progress(*place, now);
             clock::duration const nothing = silence(*place, now);
             clock::duration bound = settings_.times.detector.peer_timeout;
@@ -268,11 +313,11 @@ template <class Role> class control_endpoint : public endpoint_base {
                 continue;
             }
             bool const resumable = connections_.with(*place).log.has_all();
-            set_failure(failure::make(
-                errc::peer_lost, -1, place->rank, "control",
-                {"it has given no sign of life for ", bound_text(bound),
-                 ": its process is stopped or starved, or its host cannot be reached",
-                 resumable ? ""
+            lose(place->rank, errc::peer_lost, -1,
+                 text({"it has given no sign of life for ", bound_text(bound),
+                       ": its process is stopped or starved, or its host cannot be reached",
+                       resumable
+                           ? ""
                            : "; over a MiB that it was sent has no answer, too much for a new connection"}));
             break;
         }
@@ -297,18 +342,21 @@ template <class Role> class control_endpoint : public endpoint_base {
 
     /// Takes data that has come in from a rank as a sign of its life.
     HERRING_SETUP void look_at_data(time_point now, bool at_heartbeat) {
-        if (world_ == nullptr || world_->data == nullptr) return;
         failure_detector_options const& times = settings_.times.detector;
-        world_->data->look([&](socket_report const& found) {
-            time_point const heard = now - found.since_data;
-            vouch(found.rank, heard);
-            if (at_heartbeat) queue_.add(found);
-            if (heard > signs_since_) signs_.add(found.rank, at(settings_.size));
-            // Where signs of life of that rank come by other ways, the network between these two ranks is
-            // cut.
-            if (found.unanswered >= 5 && found.since_packet >= times.peer_timeout + times.reply_timeout)
-                signs_.cut_off = found.rank;
-        });
+        for (carried_world const& w : worlds_) {
+            if (w.state == nullptr || w.state->data == nullptr) continue;
+            w.state->data->look([&](socket_report const& found) {
+                time_point const heard = now - found.since_data;
+                int const rank = w.joined(found.rank);
+                vouch(rank, heard);
+                if (at_heartbeat) queue_.add(found);
+                if (heard > signs_since_) signs_.add(rank, at(settings_.size));
+                // Where signs of life of that rank come by other ways, the network between these two ranks
+                // is cut.
+                if (found.unanswered >= 5 && found.since_packet >= times.peer_timeout + times.reply_timeout)
+                    signs_.cut_off = rank;
+            });
+        }
         if (at_heartbeat) queue_.end_look(now, silence_bound(times).longest_delay());
     }
 

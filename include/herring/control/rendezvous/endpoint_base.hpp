@@ -7,7 +7,7 @@
 #include "herring/base/error.hpp"
 #include "herring/base/fixed_array.hpp"
 #include "herring/control/control.hpp"
-#include "herring/control/failure/wait_graph.hpp"
+#include "herring/control/rendezvous/carried_world.hpp"
 #include "herring/control/rendezvous/connection.hpp"
 #include "herring/control/rendezvous/connection_set.hpp"
 #include "herring/control/rendezvous/settings.hpp"
@@ -27,6 +27,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <list>
 #include <span>
 #include <string>
 #include <string_view>
@@ -44,6 +45,9 @@ inline constexpr std::chrono::seconds reply_time{1};
 
 /// The state of one process's end of the control connections, and the functions that need no role.
 ///
+/// The connections carry the joined world and the groups that splits have made of it, each with collectives,
+/// failures and probes of its own. What is of a connection or a process is there once for all of them:
+/// heartbeats, stalls, a connection that is opened anew, the end of a rank.
 /// Threads:  callers and the event thread touch all members below `lock_`; the thread holds the lock except
 ///           while it sleeps. Functions are called with the lock held, unless their comment says otherwise.
 class endpoint_base {
@@ -51,43 +55,99 @@ class endpoint_base {
     endpoint_base(endpoint_base const&) = delete;
     endpoint_base& operator=(endpoint_base const&) = delete;
 
-    /// Says goodbye, waits until the others have closed, at most `leave_time`; once. Takes the lock.
-    HERRING_SETUP void leave() noexcept {
+    /// Leaves a world; once. With the last world of this process it says goodbye, and waits until the others
+    /// have closed, at most `leave_time`. Rank 0 goes on for at most `default_timeout` before, while groups
+    /// live that it carries for others. Takes the lock.
+    HERRING_SETUP void leave(carried_world& w) noexcept {
         monitor::guard const held(lock_);
-        if (leaving_) return;
-        say_goodbye(failed() ? clock::duration(leave_time_after_failure) : clock::duration(leave_time));
+        if (!std::exchange(w.here, false)) return;
+        bool last = true, any_failed = false;
+        for (carried_world const& each : worlds_) {
+            last = last && !each.here;
+            any_failed = any_failed || each.failed();
+        }
+        bool const stays = !last || carries_for_others();
+        if (stays || w.number != 0) catching([&] { say_left(w); });
+        if (!last) return;
+        if (stays) {
+            time_point const most = deadline_in(settings_.times.call);
+            while (carries_for_others() && lock_.wait_until(most)) {
+            }
+        }
+        say_goodbye(any_failed ? clock::duration(leave_time_after_failure) : clock::duration(leave_time));
     }
 
     /// Announces a failure. Takes the lock.
-    HERRING_SETUP void fail(failure const& why) noexcept {
-        try {
-            monitor::guard const held(lock_);
-            set_failure(why);
-        } catch (...) {
-            // No memory for the message: the end of the connection tells the others.
-        }
+    HERRING_SETUP void fail(carried_world& w, failure const& why) noexcept {
+        monitor::guard const held(lock_);
+        // Without memory for the message the end of the connection tells the others.
+        catching([&] { set_failure(w, why); });
     }
 
     /// Takes the lock.
-    HERRING_SETUP void attach(world_state& state) noexcept {
+    HERRING_SETUP void attach(carried_world& w, world_state& state) noexcept {
         monitor::guard const held(lock_);
-        world_ = &state;
+        w.state = &state;
     }
 
-    void check_deadlock() noexcept {} // the thread looks, with each heartbeat
-
-    control_board board() noexcept { return {&first_failure_, &failure_, &probe_, &waits_}; }
+    /// Ends the backend of a world that has been left. True: it was the last of this process.
+    HERRING_SETUP bool give_back(carried_world& w) noexcept {
+        {
+            monitor::guard const held(lock_);
+            w.held = false;
+            w.state = nullptr;
+            drop_deserted();
+        }
+        return holders_.fetch_sub(1, std::memory_order_acq_rel) == 1;
+    }
 
   protected:
     enum class stage { joining, joined, refused };
 
     HERRING_SETUP explicit endpoint_base(settings&& from)
         : settings_(std::move(from)), connections_(thread_, settings_.rank, settings_.size),
-          left_(at(settings_.size)) {}
+          gone_(at(settings_.size)) {
+        worlds_.emplace_back(0, std::vector<int>(), settings_.size, settings_.rank);
+    }
     HERRING_SETUP ~endpoint_base() { close_listeners(); } // the role has stopped the thread
 
     static std::size_t at(int i) noexcept { return static_cast<std::size_t>(i); }
-    bool failed() const noexcept { return first_failure_.load(std::memory_order_relaxed) != 0; }
+    /// The joined world.
+    carried_world& joined() noexcept { return worlds_.front(); }
+    /// True if all worlds have failed.
+    HERRING_SETUP bool failed() const noexcept {
+        for (carried_world const& w : worlds_)
+            if (!w.failed()) return false;
+        return true;
+    }
+    /// nullptr: there is none of that number, any more.
+    HERRING_SETUP carried_world* world_with(std::uint64_t number) noexcept {
+        for (carried_world& w : worlds_)
+            if (w.number == number) return &w;
+        return nullptr;
+    }
+    /// True if rank 0, which is in none of them, carries groups that others have not left.
+    HERRING_SETUP bool carries_for_others() const noexcept {
+        for (carried_world const& w : worlds_)
+            if (w.rank < 0 && !w.failed() && !w.is_deserted()) return true;
+        return false;
+    }
+    /// Adds a group of a world: `members` in that world, by rank.
+    HERRING_SETUP carried_world& add_group(carried_world const& of, std::uint64_t number,
+                                           std::vector<int> members) {
+        for (int& r : members) r = of.joined(r);
+        int const size = static_cast<int>(members.size());
+        carried_world& made = worlds_.emplace_back(number, std::move(members), size, settings_.rank);
+        if (made.held) holders_.fetch_add(1, std::memory_order_relaxed);
+        return made;
+    }
+    /// Forgets groups of which no message is due any more.
+    HERRING_SETUP void drop_deserted() noexcept {
+        worlds_.remove_if([&](carried_world const& w) {
+            return w.number != 0 && !w.held && !w.splits && (settings_.rank != 0 || w.is_deserted());
+        });
+        lock_.notify_all();
+    }
 
     HERRING_SETUP hello own_hello() const {
         hello mine;
@@ -129,11 +189,11 @@ class endpoint_base {
         }
     }
 
-    /// Waits for the end of collective `sequence`, well or not; false: `deadline` has passed before.
-    HERRING_SETUP bool wait_until_done(std::uint64_t sequence, time_point deadline) noexcept {
-        while (done_ < sequence && !failed() && lock_.wait_until(deadline)) {
+    /// Waits for the end of collective `number`, well or not; false: `deadline` has passed before.
+    HERRING_SETUP bool wait_until_done(carried_world& w, std::uint64_t number, time_point deadline) noexcept {
+        while (w.done < number && !w.failed() && lock_.wait_until(deadline)) {
         }
-        return done_ >= sequence || failed();
+        return w.done >= number || w.failed();
     }
 
     // ---- connections --------------------------------------------------------------------------------------
@@ -153,18 +213,66 @@ class endpoint_base {
 
     /// Notes that the rank has said goodbye; nothing more comes from there.
     void has_left(connection& c, int rank) noexcept {
-        left_[at(rank)] = true;
+        gone_[at(rank)] = true;
         connections_.finish(c);
+    }
+
+    /// Sends to every rank of a world that is connected: from rank 0 to all, from others to rank 0.
+    HERRING_SETUP void send(carried_world const& w, message_kind type, std::uint64_t number,
+                            std::span<std::byte const> body) {
+        connections_.send_all(type, sequence_in(w.number, number), body,
+                              settings_.rank == 0 ? std::span<int const>(w.members) : std::span<int const>());
+    }
+    /// Tells rank 0 that this rank has left a world, while it is in others. Rank 0 knows it by itself.
+    HERRING_SETUP void say_left(carried_world& w) {
+        if (settings_.rank == 0)
+            mark_left(w, w.rank);
+        else if (stage_ == stage::joined)
+            send(w, message_kind::leave, 0, {});
+    }
+    /// Leaves a group to which no backend of this process will refer.
+    HERRING_SETUP void abandon(carried_world& w) {
+        w.here = w.held = false;
+        holders_.fetch_sub(1, std::memory_order_relaxed); // not the last one
+        say_left(w);
+    }
+    /// At rank 0: notes that a rank takes part in nothing of this world any more.
+    HERRING_SETUP void mark_left(carried_world& w, int rank) {
+        w.left[at(rank)] = true;
+        if (!w.pending.empty() && !w.pending.has(rank))
+            set_failure(w, departure(w.rank, rank, w.operation_or_control(), "its world was destroyed"));
     }
 
     /// Handles the end of a rank's connection: the other end has closed it, or the network gave it up.
     HERRING_SETUP void lost(connection& c, int why) {
-        bool const expected = left_[at(c.rank)] || c.finish || leaving_ || stage_ == stage::refused;
+        bool const expected = gone_[at(c.rank)] || c.finish || leaving_ || stage_ == stage::refused;
+        int const rank = c.rank;
+        std::string const words =
+            expected ? std::string()
+                     : text({"its control connection (", c.from, ") closed without a goodbye", reason(why),
+                             ": its process died or its host cannot be reached"});
         close_connection(c);
-        if (expected) return;
-        set_failure(failure::make(errc::peer_lost, -1, c.rank, "control",
-                                  {"its control connection (", c.from, ") closed without a goodbye",
-                                   reason(why), ": its process died or its host cannot be reached"}));
+        if (!expected) lose(rank, errc::peer_lost, -1, words);
+    }
+
+    /// Ends every world that has this rank, in its numbers there; without rank 0, which carries all worlds, all.
+    /// `by`: of the joined world, the rank that reports it; −1: none.
+    HERRING_SETUP void lose(int rank, errc what, int by, std::string_view words) {
+        gone_[at(rank)] = true;
+        for (carried_world& w : worlds_) {
+            int const peer = w.rank_of(rank), reporter = by < 0 ? -1 : w.rank_of(by);
+            std::string_view const operation = by < 0 ? "control" : w.operation_or_control();
+            if (peer >= 0) {
+                w.left[at(peer)] = true;
+                set_failure(w, failure::make(what, reporter, peer, operation, words));
+            } else if (rank == 0) {
+                set_failure(w, failure::make(what, reporter, -1, operation,
+                                             {"the process that carries this group's control messages, rank 0 of "
+                                              "the joined world, is lost: ",
+                                              words}));
+            }
+        }
+        drop_deserted();
     }
 
     HERRING_SETUP static std::string reason(int why) {
@@ -173,8 +281,8 @@ class endpoint_base {
 
     /// Fails the world: a rank has sent bytes that no rank of this build sends.
     HERRING_SETUP void protocol_error(connection& c, std::string_view what) {
-        set_failure(failure::make(errc::protocol, settings_.rank, c.rank, operation_or_control(),
-                                  {"it sent ", what, "; see that every rank runs the same build"}));
+        lose(c.rank, errc::protocol, settings_.rank,
+             text({"it sent ", what, "; see that every rank runs the same build"}));
         close_connection(c);
     }
 
@@ -191,7 +299,7 @@ class endpoint_base {
                 continue;
             }
             try {
-                if (stage_ == stage::joined && c.rank >= 0) connections_.send(c, message_kind::leave, 0, {});
+                if (stage_ == stage::joined && c.rank >= 0) connections_.send(c, message_kind::leave, 1, {});
             } catch (...) {
                 // No memory for a goodbye: the others will say that this rank was lost.
             }
@@ -199,8 +307,9 @@ class endpoint_base {
         }
         // A rank that is to hear of a failure may have to wait until the message is sent again.
         time_point const last =
-            !failed() ? deadline
-                      : std::max(deadline, clock::now() + longest_hold_up(settings_.times.detector));
+            most > leave_time_after_failure
+                ? deadline
+                : std::max(deadline, clock::now() + longest_hold_up(settings_.times.detector));
         for (time_point until = deadline; connections_.any_open();) {
             if (lock_.wait_until(until)) continue;
             time_point const now = clock::now();
@@ -219,12 +328,6 @@ class endpoint_base {
     }
 
     // ---- failures -----------------------------------------------------------------------------------------
-
-    /// The reply of this rank's own caller to the last probe.
-    wait_report own_wait_report() const noexcept {
-        return wait_report::read(waits_.load(std::memory_order_acquire),
-                                 probe_.load(std::memory_order_relaxed));
-    }
 
     /// Returns for how long nothing has come from there.
     static clock::duration silence(connection const& c, time_point now) noexcept { return now - c.heard; }
@@ -258,35 +361,39 @@ class endpoint_base {
         return any;
     }
 
-    std::string_view operation_or_control() const noexcept {
-        return operation_.empty() ? std::string_view("control") : operation_;
-    }
-
     /// Waits for the decision on a collective whose deadline has passed, for longer where the network may
     /// hold it up. False: there is none.
-    HERRING_SETUP bool wait_for_verdict(std::uint64_t sequence) noexcept {
+    HERRING_SETUP bool wait_for_verdict(carried_world& w, std::uint64_t number) noexcept {
         failure_detector_options const& times = settings_.times.detector;
         time_point const until = clock::now() + times.verdict_timeout;
-        return wait_until_done(sequence, until) ||
-               (any_held_up(clock::now()) && wait_until_done(sequence, until + longest_hold_up(times)));
+        return wait_until_done(w, number, until) ||
+               (any_held_up(clock::now()) && wait_until_done(w, number, until + longest_hold_up(times)));
     }
 
-    /// Keeps the first failure, and sends it to every rank that is connected to this one.
-    HERRING_SETUP void set_failure(failure const& why) {
-        if (failed()) return;
-        keep_failure(why);
-        if (stage_ == stage::joined) connections_.send_all(message_kind::fail, 0, write_failure(why));
+    /// Keeps the first failure, and sends it to every rank of the world that is connected to this one.
+    HERRING_SETUP void set_failure(carried_world& w, failure const& why) {
+        if (w.failed()) return;
+        keep_failure(w, why);
+        if (stage_ == stage::joined) send(w, message_kind::fail, 0, write_failure(why));
     }
 
-    HERRING_SETUP void keep_failure(failure const& why) noexcept {
-        failure_ = why;
-        first_failure_.store(1, std::memory_order_release);
+    HERRING_SETUP void keep_failure(carried_world& w, failure const& why) noexcept {
+        w.failure_ = why;
+        w.first_failure.store(1, std::memory_order_release);
         lock_.notify_all();
-        if (settings_.on_failure) thread_.wake(); // the thread calls the handler
+        if (w.number == 0 && settings_.on_failure) thread_.wake(); // the thread calls the handler
     }
 
-    HERRING_SETUP void throw_if_failed(std::string_view operation) const {
-        if (failed()) throw error(as_seen_by(failure_, settings_.rank, operation));
+    /// Without memory for a control message all worlds of this rank have failed.
+    template <class Work> void catching(Work&& work) noexcept {
+        try {
+            work();
+        } catch (...) {
+            for (carried_world& w : worlds_)
+                if (!w.failed())
+                    keep_failure(w, failure::make(errc::no_resources, w.rank, -1, "control",
+                                                  "no memory for a control message"));
+        }
     }
 
     HERRING_SETUP void on_acknowledgement(connection& from, head const& h) {
@@ -294,10 +401,11 @@ class endpoint_base {
             protocol_error(from, "an acknowledgement of more messages than there are");
     }
 
-    HERRING_SETUP void on_failure_message(connection& from, std::span<std::byte const> body) {
+    HERRING_SETUP void on_failure_message(connection& from, carried_world& w,
+                                          std::span<std::byte const> body) {
         failure why;
-        if (read_failure(body, at(settings_.size), why))
-            set_failure(why);
+        if (read_failure(body, at(w.size), why))
+            set_failure(w, why);
         else
             protocol_error(from, "a failure that cannot be read");
     }
@@ -312,10 +420,11 @@ class endpoint_base {
     connection_set connections_;
     stage stage_ = stage::joining;
     bool leaving_ = false;
-    fixed_array<bool> left_; // rank → it has said goodbye
+    fixed_array<bool> gone_; // rank → it has said goodbye, or is lost
     failure why_refused_{};
     std::string last_trouble_;
-    world_state* world_ = nullptr;
+    std::list<carried_world> worlds_;   // the first is the joined one; their places stay
+    std::atomic<std::uint32_t> holders_{1}; // backends of this process
 
     // The same on every rank.
     std::uint64_t job_ = 0;
@@ -323,16 +432,6 @@ class endpoint_base {
     std::vector<int> node_ids_, machine_ids_, rates_; // by rank
     fixed_array<role> roles_;
     std::string local_address_;
-
-    std::atomic<std::uint32_t> probe_{0}; // number of the last probe
-    std::atomic<std::uint64_t> waits_{wait_report::not_waiting};
-    std::atomic<std::uint32_t> first_failure_{0};
-    failure failure_{};
-
-    // Collectives.
-    std::string_view operation_; // of the caller's call
-    std::uint64_t done_ = 0;     // number of the last one that is complete
-    byte_buffer result_;
 };
 
 } // namespace HERRING_NAMESPACE::detail::rendezvous

@@ -152,7 +152,7 @@ class link_to_rank_0 : public control_endpoint<participant> {
             // Rank 0 has closed all connections that it may have put in this rank's place.
             if (offered && rank_0() != nullptr && rank_0()->ended && connections_.offered() == 0)
                 lost(*rank_0(), why);
-        } else if (stage_ == stage::joined && !left_[0] &&
+        } else if (stage_ == stage::joined && !gone_[0] &&
                    (connections_.offered() != 0 || (is_timeout(why) && !leaving_))) {
             // Another connection may take its place, or has taken it at rank 0.
             c.ended = !is_timeout(why);
@@ -169,7 +169,7 @@ class link_to_rank_0 : public control_endpoint<participant> {
     /// stopped: no connection changes that.
     HERRING_SETUP time_point look_after_connection(time_point now) {
         connection const* const place = rank_0();
-        if (place == nullptr || left_[0] || leaving_ || candidate_ != nullptr || redial_.pauses(now) ||
+        if (place == nullptr || gone_[0] || leaving_ || candidate_ != nullptr || redial_.pauses(now) ||
             !connections_.with(*place).log.has_all())
             return time_point::max(); // a heartbeat looks again
         clock::duration const nothing_in = now - std::max(place->spoke, place->answered);
@@ -246,10 +246,9 @@ class link_to_rank_0 : public control_endpoint<participant> {
         if (!log.acknowledge(count))
             return protocol_error(over, "an acknowledgement of more messages than there are");
         if (!log.has_all())
-            return set_failure(
-                failure::make(errc::peer_lost, settings_.rank, 0, operation_or_control(),
-                              {"its control connection was silent, and over a MiB that it was sent "
-                               "has no answer: too much for a new connection"}));
+            return lose(0, errc::peer_lost, settings_.rank,
+                        "its control connection was silent, and over a MiB that it was sent has no answer: too "
+                        "much for a new connection");
         over.offered = false;
         connections_.replace(over);
         if (candidate_ == &over) candidate_ = nullptr;

@@ -7,9 +7,12 @@
 #include "herring/base/error.hpp"
 #include "herring/control/control.hpp"
 #include "herring/control/failure/wait_graph.hpp"
+#include "herring/control/rendezvous/carried_world.hpp"
 #include "herring/control/rendezvous/connection.hpp"
 #include "herring/control/rendezvous/link_to_rank_0.hpp"
+#include "herring/control/rendezvous/pending_collective.hpp"
 #include "herring/control/rendezvous/settings.hpp"
+#include "herring/control/split.hpp"
 #include "herring/control/wire/messages.hpp"
 
 #include <algorithm>
@@ -38,7 +41,8 @@ class participant final : public link_to_rank_0 {
     }
 
     void on_own_stall(clock::duration late) noexcept {
-        if (suspected_at_ != time_point{}) suspected_at_ += late;
+        for (carried_world& w : worlds_)
+            if (w.suspected_at != time_point{}) w.suspected_at += late;
     }
 
     // ---- messages of rank 0 ----------------------------------------------------------------------------
@@ -50,70 +54,119 @@ class participant final : public link_to_rank_0 {
         if (stage_ == stage::joined && &from != rank_0()) return on_candidate(from, h, body);
         if (stage_ == stage::refused) return; // it says goodbye
         if (stage_ == stage::joining) return on_message_while_joining(from, h, body);
+        std::uint64_t const number = number_of(h.sequence);
+        carried_world* const w = world_with(world_of(h.sequence));
         switch (h.type) {
         case message_kind::collective_result:
-            if (failed()) return;
-            if (!in_collective_ || h.sequence != done_ + 1)
-                return protocol_error(from, "the end of a collective that this rank did not begin");
-            result_.clear();
-            result_.append(body);
-            done_ = h.sequence;
-            in_collective_ = false;
-            lock_.notify_all();
-            return;
         case message_kind::fail:
-            return on_failure_message(from, body);
+        case message_kind::probe:
+            return w == nullptr ? void() : on_message_of(*w, from, h.type, number, body); // left meanwhile
         case message_kind::leave:
             has_left(from, 0);
-            if (in_collective_)
-                set_failure(departure(settings_.rank, 0, operation_or_control(), "its world was destroyed"));
-            if (suspected_at_ != time_point{}) set_failure(suspected_); // there will be no decision
+            for (carried_world& each : worlds_) {
+                int const there = each.rank_of(0);
+                if (there < 0)
+                    set_failure(each, failure::make(errc::peer_lost, -1, -1, each.operation_or_control(),
+                                                    without_rank_0));
+                else if (each.in_collective)
+                    set_failure(each, departure(each.rank, there, each.operation_or_control(),
+                                                "its world was destroyed"));
+                if (each.suspected_at != time_point{})
+                    set_failure(each, each.suspected); // there will be no decision
+            }
             return;
         case message_kind::heartbeat:
             return on_acknowledgement(from, h);
-        case message_kind::probe:
-            if (h.sequence > std::numeric_limits<std::uint32_t>::max())
-                return protocol_error(from, "a probe with a number that none has");
-            probe_.store(static_cast<std::uint32_t>(h.sequence), std::memory_order_release);
-            probed_ = true;
-            answer();
-            return;
         default:
             return protocol_error(from, "a message that rank 0 never sends");
         }
     }
 
+    HERRING_SETUP void on_message_of(carried_world& w, connection& from, message_kind type,
+                                     std::uint64_t number, std::span<std::byte const> body) {
+        switch (type) {
+        case message_kind::collective_result: {
+            bool const late = w.failed() || !w.here;
+            if (!late && (!w.in_collective || number != w.done + 1))
+                return protocol_error(from, "the end of a collective that this rank did not begin");
+            if (std::exchange(w.splits, false) && !take_group(w, body, late))
+                return protocol_error(from, "the result of a split that cannot be read");
+            if (late) return drop_deserted();
+            w.result.clear();
+            w.result.append(body);
+            w.done = number;
+            w.in_collective = false;
+            lock_.notify_all();
+            return;
+        }
+        case message_kind::fail:
+            return on_failure_message(from, w, body);
+        default: // probe
+            if (number > std::numeric_limits<std::uint32_t>::max())
+                return protocol_error(from, "a probe with a number that none has");
+            w.probe.store(static_cast<std::uint32_t>(number), std::memory_order_release);
+            w.probed = true;
+            answer(w);
+        }
+    }
+
     // ---- collectives --------------------------------------------------------------------------------------
 
-    HERRING_SETUP void run_collective(message_kind kind, std::uint64_t sequence,
+    static constexpr char const* without_rank_0 =
+        "rank 0 of the joined world, which is not in this group and carries its control messages, has left; let "
+        "it keep its world until all groups have ended";
+
+    HERRING_SETUP void run_collective(carried_world& w, message_kind kind, std::uint64_t number,
                                       std::span<std::byte const> mine, time_point deadline) {
-        if (left_[0])
-            return set_failure(
-                departure(settings_.rank, 0, operation_or_control(), "its world was destroyed"));
+        int const there = w.rank_of(0);
+        if (gone_[0])
+            return set_failure(w, departure(w.rank, there, w.operation_or_control(), "its world was destroyed"));
         time_point const started = clock::now();
-        in_collective_ = true;
-        connections_.send_all(kind, sequence, mine); // so to rank 0
-        if (!wait_until_done(sequence, deadline)) {
+        w.in_collective = true;
+        w.splits = kind == message_kind::split;
+        send(w, kind, number, mine); // so to rank 0
+        if (!wait_until_done(w, number, deadline)) {
             auto const late = std::chrono::duration_cast<std::chrono::milliseconds>(clock::now() - started);
-            connections_.send_all(message_kind::deadline_passed, sequence, write_wait(late));
-            failure const silence = failure::make(errc::timeout, settings_.rank, 0, operation_or_control(),
-                                                  {"rank 0, which leads collectives, did not answer within ",
-                                                   duration_text(clock::now() - started)});
-            expect_verdict(silence);
+            send(w, message_kind::deadline_passed, number, write_wait(late));
+            failure const silence =
+                failure::make(errc::timeout, w.rank, there, w.operation_or_control(),
+                              {"rank 0", there == 0 ? "" : " of the joined world",
+                               ", which leads collectives, did not answer within ",
+                               duration_text(clock::now() - started)});
+            expect_verdict(w, silence);
             thread_.wake();
-            if (!wait_for_verdict(sequence)) set_failure(silence);
-            if (!failed()) suspected_at_ = {}; // the result came just in time
+            if (!wait_for_verdict(w, number)) set_failure(w, silence);
+            if (!w.failed()) w.suspected_at = {}; // the result came just in time
         }
-        in_collective_ = false;
+        w.in_collective = false;
+    }
+
+    /// Adds the group of this rank that the result of a split has. `late`: this rank is out of the split, and
+    /// so leaves the group. False: the bytes are no such result.
+    HERRING_SETUP bool take_group(carried_world& w, std::span<std::byte const> body, bool late) {
+        gather_result all;
+        if (!unpack(body, at(w.size), all)) return false;
+        fixed_array<split_choice> choices(at(w.size));
+        for (std::size_t r = 0; r < choices.size(); ++r)
+            if (!choices[r].read(std::as_const(all)[r]) || choices[r].group > most_world) return false;
+        std::uint64_t const number = choices[at(w.rank)].group;
+        for (std::vector<int>& each : groups_of({choices.data(), choices.size()})) {
+            if (place_in(each, w.rank) < 0) continue;
+            if (number == 0 || world_with(number) != nullptr) return false;
+            carried_world& made = add_group(w, number, std::move(each));
+            late ? abandon(made) : void(w.group = &made);
+            return true;
+        }
+        return number == 0;
     }
 
     // ---- the failure detector -----------------------------------------------------------------------------
 
-    HERRING_SETUP void suspect(failure const& why, bool certain) {
-        if (rank_0() == nullptr || left_[0] || why.peer < 0)
-            return set_failure(why); // no rank could say more
-        connections_.send_all(message_kind::suspicion, certain ? 1 : 0, write_failure(why));
-        expect_verdict(why);
+    HERRING_SETUP void suspect(carried_world& w, failure const& why, bool certain) {
+        if (rank_0() == nullptr || gone_[0] || why.peer < 0)
+            return set_failure(w, why); // no rank could say more
+        send(w, message_kind::suspicion, certain ? 1 : 0, write_failure(why));
+        expect_verdict(w, why);
     }
 
     HERRING_SETUP void send_heartbeat(signs_of_life const& signs) {
@@ -125,44 +178,49 @@ class participant final : public link_to_rank_0 {
     }
 
     /// Rank 0 replies at once, with a question to every rank; if it does not, rank 0 is the root cause.
-    void expect_verdict(failure const& why) noexcept {
-        if (suspected_at_ != time_point{}) return;
-        suspected_ = why;
-        suspected_at_ = clock::now();
+    void expect_verdict(carried_world& w, failure const& why) noexcept {
+        if (w.suspected_at != time_point{}) return;
+        w.suspected = why;
+        w.suspected_at = clock::now();
     }
 
-    /// Replies to a probe, and looks whether rank 0 decides. Returns when to do so again.
+    /// Replies to probes, and looks whether rank 0 decides. Returns when to do so again.
     time_point look_after_probes(time_point now) {
         time_point next = time_point::max();
-        if (probed_) answer();
-        if (probed_) next = now + std::chrono::milliseconds(10); // the caller replies by a word in memory
-        if (suspected_at_ == time_point{} || rank_0() == nullptr) return next;
+        for (carried_world& w : worlds_)
+            if (!w.failed()) next = std::min(next, look_after_probe(w, now));
+        return next;
+    }
+    time_point look_after_probe(carried_world& w, time_point now) {
+        time_point next = time_point::max();
+        if (w.probed) answer(w);
+        if (w.probed) next = now + std::chrono::milliseconds(10); // the caller replies by a word in memory
+        if (w.suspected_at == time_point{} || rank_0() == nullptr) return next;
         failure_detector_options const& times = settings_.times.detector;
         clock::duration const nothing = silence(*rank_0(), now);
         clock::duration const more = held_up(*rank_0(), now) ? longest_hold_up(times) : clock::duration(0);
         if (nothing >= hopeless_after(times) + more ||
-            std::min(nothing, now - suspected_at_) >= times.reply_timeout + more) {
-            set_failure(describe(suspected_, {.rank = 0,
-                                              .state = rank_state::silent,
-                                              .before = suspected_.peer == 0 ? -1 : settings_.rank,
-                                              .cycle = false}));
+            std::min(nothing, now - w.suspected_at) >= times.reply_timeout + more) {
+            int const there = w.rank_of(0);
+            set_failure(w, there >= 0 ? describe(w.suspected, {.rank = there,
+                                                               .state = rank_state::silent,
+                                                               .before = w.suspected.peer == there ? -1 : w.rank,
+                                                               .cycle = false})
+                                      : failure::make(w.suspected.what, w.rank, -1, w.suspected.operation,
+                                                      "rank 0 of the joined world, which carries this group's "
+                                                      "control messages, does not answer: is its process "
+                                                      "stopped or starved, or its host unreachable?"));
             return next;
         }
         return std::min<time_point>(next, now + times.reply_timeout / 10);
     }
 
-    void answer() {
-        wait_report const said = own_wait_report();
+    void answer(carried_world& w) {
+        wait_report const said = w.own_wait_report();
         if (said.state == rank_state::unknown) return; // the caller looks around within 50 ms
-        probed_ = false;
-        connections_.send_all(message_kind::probe_reply, probe_.load(std::memory_order_relaxed),
-                              write_answer(said));
+        w.probed = false;
+        send(w, message_kind::probe_reply, w.probe.load(std::memory_order_relaxed), write_answer(said));
     }
-
-    bool in_collective_ = false; // and its result has not come
-    bool probed_ = false;        // and it has not replied
-    failure suspected_{};
-    time_point suspected_at_{}; // since then the decision of rank 0 is awaited
 };
 
 } // namespace HERRING_NAMESPACE::detail::rendezvous

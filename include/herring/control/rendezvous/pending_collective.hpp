@@ -23,6 +23,7 @@ using namespace wire;
 
 /// The name of a collective for users.
 inline char const* name(message_kind kind) noexcept {
+    if (kind == message_kind::split) return "split";
     return kind == message_kind::barrier ? "barrier" : "all_gather";
 }
 
@@ -65,11 +66,14 @@ class pending_collective {
         ++arrived_;
     }
 
-    /// Takes the body of `message_kind::collective_result`: of an all_gather the sizes of all contributions,
-    /// then their bytes.
+    /// The bytes of that rank; to be replaced, where the result has others.
+    byte_buffer& given(int rank) noexcept { return given_[static_cast<std::size_t>(rank)].given; }
+
+    /// Takes the body of `message_kind::collective_result`: of an all_gather or a split the sizes of all
+    /// contributions, then their bytes.
     HERRING_SETUP byte_buffer take() {
         byte_buffer body;
-        if (kind() == message_kind::contribute) {
+        if (kind() != message_kind::barrier) {
             for (contribution const& c : given_) append<std::uint64_t>(body, c.given.size());
             for (contribution const& c : given_) body.append(c.given);
         }

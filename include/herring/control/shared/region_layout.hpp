@@ -54,7 +54,7 @@ class alignas(64) shown_report {
 /// The places of the parts of one mapping, which every rank sees at the same address. Holds no pointers.
 ///
 /// Shape:   the object that derives from it (`head_bytes`), a slot and a failure for each rank and one for
-///          the launcher, two areas of `area_bytes` and a report for each rank.
+///          the launcher, two areas of `area_bytes`, a report and a number for each rank.
 class region_layout {
   public:
     static constexpr std::size_t area_bytes = 4096;
@@ -69,7 +69,7 @@ class region_layout {
     }
 
   protected:
-    enum class collective_kind : std::uint32_t { none, barrier, all_gather };
+    enum class collective_kind : std::uint32_t { none, barrier, all_gather, split };
 
     struct contribution {
         collective_kind kind = collective_kind::none;
@@ -89,6 +89,7 @@ class region_layout {
     static_assert(sizeof(slot) == 64);
 
     region_layout(int ranks, std::size_t head_bytes) noexcept : ranks_(ranks), head_bytes_(head_bytes) {
+        for (int r = 0; r < ranks; ++r) launched_rank(r) = r;
         for (int r = 0; r <= ranks; ++r) {
             ::new (static_cast<void*>(&slot_of(r))) slot;
             ::new (static_cast<void*>(base() + failures_at() + sizeof(failure) * index(r))) failure;
@@ -98,7 +99,7 @@ class region_layout {
     /// The bytes of a whole mapping.
     static std::size_t bytes_for(int ranks, std::size_t head_bytes) noexcept {
         return aligned(aligned(head_bytes) + (sizeof(slot) + sizeof(failure)) * (index(ranks) + 1)) +
-               (2 * area_bytes + sizeof(shown_report)) * index(ranks);
+               (2 * area_bytes + sizeof(shown_report)) * index(ranks) + aligned(sizeof(int) * index(ranks));
     }
 
     slot& slot_of(int rank) noexcept {
@@ -112,8 +113,12 @@ class region_layout {
         return base() + areas_at() + area_bytes * (2 * index(rank) + half);
     }
     shown_report& report_of(int rank) noexcept {
-        std::size_t const reports_at = areas_at() + 2 * area_bytes * index(ranks_);
-        return *reinterpret_cast<shown_report*>(base() + reports_at + sizeof(shown_report) * index(rank));
+        return *reinterpret_cast<shown_report*>(base() + reports_at() + sizeof(shown_report) * index(rank));
+    }
+    /// The number of `rank` in the launched world. Of a group; written before others know of the group.
+    int& launched_rank(int rank) noexcept {
+        return *reinterpret_cast<int*>(base() + reports_at() + sizeof(shown_report) * index(ranks_) +
+                                       sizeof(int) * index(rank));
     }
 
     int const ranks_;
@@ -127,6 +132,7 @@ class region_layout {
     std::size_t areas_at() const noexcept {
         return aligned(failures_at() + sizeof(failure) * (index(ranks_) + 1));
     }
+    std::size_t reports_at() const noexcept { return areas_at() + 2 * area_bytes * index(ranks_); }
     std::byte* base() noexcept { return reinterpret_cast<std::byte*>(this); }
     std::byte const* base() const noexcept { return reinterpret_cast<std::byte const*>(this); }
 

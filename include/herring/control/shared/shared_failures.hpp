@@ -53,9 +53,9 @@ class shared_failures : public region_layout {
         return {slot_of(rank).news, first_failure_, failures(), processes_};
     }
 
-    /// Notes that `rank` takes no further part, and wakes the ranks that wait for it.
+    /// Notes that `rank` takes no further part, and wakes the ranks that wait for it; once.
     void leave(int rank) noexcept {
-        slot_of(rank).left.store(1, std::memory_order_release);
+        if (slot_of(rank).left.exchange(1, std::memory_order_acq_rel) != 0) return;
         left_.fetch_add(1, std::memory_order_seq_cst);
         wake_sleepers();
     }
@@ -71,23 +71,38 @@ class shared_failures : public region_layout {
         look_for_root_cause(by, of, std::span<int const>(&of.why.peer, 1));
     }
 
-    /// Shows that `rank` can only wait, and looks whether all reports together are a deadlock.
+    /// Shows, to the whole launched world, that `rank` can only wait, and looks whether all reports together are
+    /// a deadlock in which a rank waits here.
+    ///
+    /// Threads:  of one rank, one at a time.
     HERRING_SETUP void report_blocked(int rank, blocked_report const& mine) noexcept {
-        report_of(rank).show(mine);
+        launched_.report_of(launched_rank(rank)).show(mine);
         try {
-            fixed_array<blocked_report> all(static_cast<std::size_t>(ranks_));
-            for (int r = 0; r < ranks_; ++r) report_of(r).read(all[static_cast<std::size_t>(r)]);
-            deadlock const found = find_deadlock({all.data(), all.size()}, !processes_);
-            if (found.rank >= 0) fail(rank, describe(found));
+            fixed_array<blocked_report> all(static_cast<std::size_t>(launched_.ranks_));
+            for (int r = 0; r < launched_.ranks_; ++r)
+                launched_.report_of(r).read(all[static_cast<std::size_t>(r)]);
+            deadlock found = find_deadlock({all.data(), all.size()}, !processes_, number_);
+            found.rank = rank_of(found.rank);
+            found.other = rank_of(found.other);
+            if (found.rank >= 0 && found.other >= 0) fail(rank, describe(found));
         } catch (std::bad_alloc const&) {
             // The deadline will end the wait.
         }
     }
 
   protected:
-    shared_failures(int ranks, std::size_t head_bytes, bool processes,
-                    failure_detector_options const& times) noexcept
-        : region_layout(ranks, head_bytes), processes_(processes), times_(times) {}
+    /// `launched`: the region of the launched world; nullptr: this one is. `number`: of a group, from 1.
+    shared_failures(int ranks, std::size_t head_bytes, bool processes, failure_detector_options const& times,
+                    shared_failures* launched = nullptr, std::uint64_t number = 0) noexcept
+        : region_layout(ranks, head_bytes), processes_(processes),
+          launched_(launched != nullptr ? *launched : *this), number_(number), times_(times) {}
+
+    /// The number here of a rank of the launched world; −1: it is not in this world.
+    int rank_of(int launched) noexcept {
+        int r = ranks_ - 1;
+        while (r >= 0 && launched_rank(r) != launched) --r;
+        return r;
+    }
 
     bool has_failed() const noexcept { return first_failure_.load(std::memory_order_seq_cst) != 0; }
     bool has_left(int rank) noexcept { return slot_of(rank).left.load(std::memory_order_acquire) != 0; }
@@ -106,7 +121,7 @@ class shared_failures : public region_layout {
         root_cause const found = find_root_cause(by, suspects, ranks_, [&](int r) noexcept {
             if (has_left(r)) return wait_report{rank_state::left, -1};
             slot const& shown = slot_of(r);
-            if (shown.stopped.load(std::memory_order_acquire) != 0)
+            if (launched_.slot_of(launched_rank(r)).stopped.load(std::memory_order_acquire) != 0)
                 return wait_report{rank_state::stopped, -1};
             wait_report reply = wait_report::read(shown.waits.load(std::memory_order_acquire), of.probe);
             if (reply.state == rank_state::unknown && of.waited >= times_.reply_timeout)
@@ -130,6 +145,8 @@ class shared_failures : public region_layout {
     }
 
     bool const processes_; // false: threads of one
+    shared_failures& launched_; // every process maps it at the same address
+    std::uint64_t const number_;
 
   private:
     failure_detector_options const times_;

@@ -10,6 +10,7 @@
 #include "herring/control/failure/wait_graph.hpp"
 #include "herring/control/gather_result.hpp"
 #include "herring/control/shared/shared_failures.hpp"
+#include "herring/control/split.hpp"
 #include "herring/control/world_state.hpp"
 #include "herring/machine/futex.hpp"
 #include "herring/machine/identity.hpp"
@@ -51,19 +52,24 @@ class shared_region : public shared_failures {
             throw error(errc::no_resources, -1, -1, "launch",
                         {"mmap of ", bytes, " bytes for ", ranks, " ranks failed: ", std::strerror(errno),
                          "; free memory or launch fewer ranks"});
-        return ::new (at) shared_region(ranks, processes, times);
+        auto* const made = ::new (at) shared_region(ranks, processes, times);
+        made->map_blocks();
+        return made;
     }
 
-    /// Gives one hold back; the last holder of this process unmaps.
+    /// Gives one hold back; the last holder of this process unmaps. Not of a group.
     void release() noexcept {
-        if (processes_ || holders_.fetch_sub(1, std::memory_order_acq_rel) == 1)
-            ::munmap(this, bytes_for(ranks_, sizeof(shared_region)));
+        if (!processes_ && holders_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+        if (users_ != nullptr) ::munmap(users_, bytes_of_blocks());
+        ::munmap(this, bytes_for(ranks_, sizeof(shared_region)));
     }
     void hold() noexcept {
         if (!processes_) holders_.fetch_add(1, std::memory_order_relaxed);
     }
 
     std::uint64_t job() const noexcept { return job_; }
+    /// `split_group::number`; 0: the launched world.
+    std::uint64_t number() const noexcept { return number_; }
 
     /// The state of one rank between its collectives.
     struct collective_cursor {
@@ -76,7 +82,7 @@ class shared_region : public shared_failures {
     collective_cursor cursor_of(int rank) const noexcept {
         collective_cursor at;
         at.rank = rank;
-        at.spins = ranks_ <= usable_cores() ? 4000 : 0;
+        at.spins = launched_.ranks() <= usable_cores() ? 4000 : 0; // all groups wait on this machine
         return at;
     }
 
@@ -120,11 +126,147 @@ class shared_region : public shared_failures {
         return all;
     }
 
+    /// A group as one of its ranks sees it.
+    struct group {
+        shared_region* region = nullptr; ///< nullptr: the rank is in none
+        int rank = -1;                   ///< there
+        std::vector<int> ranks{};        ///< here, by rank in the group
+    };
+
+    /// Splits this world. Each rank of a group gives `give_back` a call in the end.
+    ///
+    /// Errors:  `no_resources` on all ranks where no block is free, which does not end this world.
+    HERRING_SETUP group split(collective_cursor& at, std::string_view operation, split_choice const& mine,
+                              time_point deadline) {
+        std::size_t const half = begin(at, operation, collective_kind::split, split_choice::bytes);
+        std::memcpy(area(at.rank, half), mine.write().data(), split_choice::bytes);
+        arrive_and_wait(at, operation, deadline);
+        for (int r = 0; r < ranks_; ++r)
+            if (slot_of(r).contributions[half].kind != collective_kind::split) throw_conflict(at, r, operation);
+        group found;
+        std::byte* place = groups_at_[half];
+        for (std::vector<int>& each : groups_given(half)) {
+            found.rank = place_in(each, at.rank);
+            if (found.rank >= 0) {
+                found.ranks = std::move(each);
+                break;
+            }
+            if (place != nullptr) place += bytes_for(static_cast<int>(each.size()), sizeof(shared_region));
+        }
+        if (found.rank < 0 && !has_failed()) return {};
+        if (place != nullptr && found.rank >= 0) found.region = reinterpret_cast<shared_region*>(place);
+        if (has_failed()) { // perhaps before some rank knew that the split was complete
+            if (found.region != nullptr) found.region->give_back(found.rank);
+            throw_failure(at, operation);
+        }
+        if (found.region == nullptr)
+            throw error(errc::no_resources, at.rank, -1, operation,
+                        {"no memory for more groups: ", most_blocks,
+                         " splits of a launched world may have groups at a time; destroy groups that are not "
+                         "needed any more"});
+        return found;
+    }
+
+    /// Leaves a group, and gives its memory back: the last of its split frees the block.
+    void give_back(int rank) noexcept {
+        leave(rank);
+        std::byte* const first = launched().block(0);
+        auto const which = static_cast<std::size_t>(reinterpret_cast<std::byte*>(this) - first);
+        launched().users_[which / launched().block_bytes()].fetch_sub(1, std::memory_order_acq_rel);
+    }
+
+    /// Calls `visit(region, rank)` for each group that this rank of the launched world is in: the launcher tells
+    /// there what became of its process.
+    template <class Visit> HERRING_SETUP void each_group_of(int rank, Visit const& visit) {
+        for (std::size_t b = 0; users_ != nullptr && b < most_blocks; ++b) {
+            std::uint32_t users = users_[b].load(std::memory_order_acquire);
+            do { // while this process is a user the block stays as it is
+                if (users == 0 || (users & under_construction) != 0) break;
+            } while (!users_[b].compare_exchange_weak(users, users + 1, std::memory_order_acq_rel));
+            if (users == 0 || (users & under_construction) != 0) continue;
+            for (std::byte* at = block(b); at != nullptr;) {
+                auto& region = *reinterpret_cast<shared_region*>(at);
+                if (int const there = region.rank_of(rank); there >= 0) visit(region, there);
+                at = region.last_ ? nullptr : at + bytes_for(region.ranks_, sizeof(shared_region));
+            }
+            users_[b].fetch_sub(1, std::memory_order_acq_rel);
+        }
+    }
+
   private:
+    static constexpr std::size_t most_blocks = 256;
+    static constexpr std::uint32_t under_construction = 1u << 31;
     static constexpr std::size_t most_bytes = std::size_t{1} << 40; // of a rank: the sum of all is below 2^64
 
     shared_region(int ranks, bool processes, failure_detector_options const& times) noexcept
         : shared_failures(ranks, sizeof(shared_region), processes, times), job_(random_bits()) {}
+    /// A group of ranks of `of`.
+    shared_region(shared_region& of, std::uint64_t number, std::vector<int> const& ranks, bool last) noexcept
+        : shared_failures(static_cast<int>(ranks.size()), sizeof(shared_region), of.processes_, of.times(),
+                          &of.launched_, number),
+          job_(0), last_(last) {
+        for (int r = 0; r < ranks_; ++r)
+            launched_rank(r) = of.launched_rank(ranks[static_cast<std::size_t>(r)]);
+    }
+
+    shared_region& launched() noexcept { return static_cast<shared_region&>(launched_); }
+
+    // Memory for groups, which all processes have to map before they are forked. A block has room for the
+    // groups of any split: for as many regions of one rank as there are ranks. A page costs memory once it is
+    // used.
+    std::size_t block_bytes() const noexcept {
+        return bytes_for(1, sizeof(shared_region)) * static_cast<std::size_t>(ranks_);
+    }
+    static constexpr std::size_t users_bytes = round_up(sizeof(std::atomic<std::uint32_t>) * most_blocks, 64);
+    std::size_t bytes_of_blocks() const noexcept { return users_bytes + most_blocks * block_bytes(); }
+    std::byte* block(std::size_t which) noexcept {
+        return reinterpret_cast<std::byte*>(users_) + users_bytes + which * block_bytes();
+    }
+    /// Where the system grants no such mapping, splits are refused.
+    void map_blocks() noexcept {
+        void* const at = ::mmap(nullptr, bytes_of_blocks(), PROT_READ | PROT_WRITE,
+                                MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (at == MAP_FAILED) return;
+        users_ = static_cast<std::atomic<std::uint32_t>*>(at);
+        for (std::size_t b = 0; b < most_blocks; ++b) ::new (&users_[b]) std::atomic<std::uint32_t>(0);
+    }
+
+    HERRING_SETUP std::vector<std::vector<int>> groups_given(std::size_t half) {
+        std::vector<split_choice> all(static_cast<std::size_t>(ranks_));
+        for (int r = 0; r < ranks_; ++r)
+            (void)all[static_cast<std::size_t>(r)].read({area(r, half), split_choice::bytes});
+        return groups_of(all);
+    }
+
+    /// All ranks have given colour and key: constructs the regions of all groups, in one block, before any rank
+    /// knows that the split is complete. Without room there are none.
+    HERRING_SETUP void make_groups(std::size_t half) noexcept {
+        groups_at_[half] = nullptr;
+        if (has_failed() || launched().users_ == nullptr) return;
+        for (int r = 0; r < ranks_; ++r)
+            if (slot_of(r).contributions[half].kind != collective_kind::split) return;
+        try {
+            std::vector<std::vector<int>> const groups = groups_given(half);
+            std::uint32_t users = 0;
+            for (std::vector<int> const& each : groups) users += static_cast<std::uint32_t>(each.size());
+            std::size_t b = users == 0 ? most_blocks : 0;
+            for (std::uint32_t none = 0;
+                 b < most_blocks && !launched().users_[b].compare_exchange_strong(
+                                        none, users | under_construction, std::memory_order_acq_rel);
+                 none = 0)
+                ++b;
+            if (b == most_blocks) return;
+            std::byte* at = groups_at_[half] = launched().block(b);
+            for (std::vector<int> const& each : groups) {
+                std::uint64_t const number = launched().groups_made_.fetch_add(1) + 1;
+                auto const* const made = ::new (at) shared_region(*this, number, each, &each == &groups.back());
+                at += bytes_for(made->ranks_, sizeof(shared_region));
+            }
+            launched().users_[b].fetch_and(~under_construction, std::memory_order_acq_rel);
+        } catch (std::bad_alloc const&) {
+            // Every rank says that there is no memory.
+        }
+    }
 
     static std::size_t least(std::size_t a, std::size_t b) noexcept { return a < b ? a : b; }
 
@@ -148,6 +290,8 @@ class shared_region : public shared_failures {
         slot_of(at.rank).arrived.store(at.number, std::memory_order_release);
         std::uint64_t const arrivals = arrivals_.fetch_add(1, std::memory_order_acq_rel) + 1;
         if (arrivals == at.number * static_cast<std::uint64_t>(ranks_)) {
+            std::size_t const half = at.number & 1;
+            if (slot_of(at.rank).contributions[half].kind == collective_kind::split) make_groups(half);
             completed_.store(at.number, std::memory_order_seq_cst);
             wake_sleepers();
             return;
@@ -164,7 +308,7 @@ class shared_region : public shared_failures {
         while (true) {
             std::uint32_t const before = wakes();
             if (is_complete(at)) return;
-            if (has_failed()) throw_failure(at, operation);
+            if (has_failed() && !is_complete(at)) throw_failure(at, operation);
             if (anyone_left()) throw_departure(at, operation);
             time_point const now = clock::now();
             if (now >= deadline) return wait_past_deadline(at, operation, started);
@@ -194,7 +338,7 @@ class shared_region : public shared_failures {
                 look_for_root_cause(at.rank, of, missing);
             else if (of.waited > times().reply_timeout)
                 fail(at.rank, of.why);
-            if (has_failed()) throw_failure(at, operation);
+            if (has_failed() && !is_complete(at)) throw_failure(at, operation);
             sleep(wakes(), std::chrono::milliseconds(10));
         }
     }
@@ -218,13 +362,22 @@ class shared_region : public shared_failures {
     }
 
     [[noreturn]] void throw_conflict(collective_cursor const& at, int rank, std::string_view operation) {
+        collective_kind const kind = slot_of(rank).contributions[at.number & 1].kind;
         fail_and_throw(at,
                        failure::make(errc::mismatch, at.rank, rank, operation,
-                                     {"rank ", rank, " called barrier where rank ", at.rank, " called ",
-                                      operation, "; let every rank make the same calls in the same order"}));
+                                     {"rank ", rank, " called ",
+                                      kind == collective_kind::split        ? "split"
+                                      : kind == collective_kind::all_gather ? "all_gather"
+                                                                            : "barrier",
+                                      " where rank ", at.rank, " called ", operation, "; let every rank make the same calls in the same order"}));
     }
 
-    std::uint64_t const job_;
+    std::uint64_t const job_; // 0: of a group, whose ranks derive it
+    bool const last_ = true;  // of a group: no other follows in its block
+    std::byte* groups_at_[2] = {}; // of the split with that lowest bit of its number; nullptr: there are none
+    // Of the launched world:
+    std::atomic<std::uint32_t>* users_ = nullptr; // block → backends that use its groups
+    std::atomic<std::uint64_t> groups_made_{0};
     std::atomic<std::uint32_t> holders_{1};
     alignas(64) std::atomic<std::uint64_t> arrivals_{0};  // of all ranks at all collectives
     alignas(64) std::atomic<std::uint64_t> completed_{0}; // number of the last collective that is complete

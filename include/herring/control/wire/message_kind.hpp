@@ -15,7 +15,7 @@
 
 namespace HERRING_NAMESPACE::detail::wire {
 
-inline constexpr std::uint16_t protocol_version = 5;
+inline constexpr std::uint16_t protocol_version = 6;
 
 enum class message_kind : std::uint16_t {
     hello = 1, // rank → 0: its number and facts, and a proof that it has the secret
@@ -40,8 +40,23 @@ enum class message_kind : std::uint16_t {
     admit = 18,  // 0 → rank: a proof that it has the secret, and the world's key; later messages have tags
     resume = 19, // rank → 0: in place of a hello: this connection is to take the place of an earlier one
     resumed =
-        20 // rank → 0: do so; 0 → rank: done. `sequence` numbered messages are taken: the next ones follow
+        20, // rank → 0: do so; 0 → rank: done. `sequence` numbered messages are taken: the next ones follow
+    split = 21 // rank → 0: its colour and key for split `sequence`; the result has each rank's group, too
 };
+
+/// The sequence of a message that is about one world of those that a connection carries: the number of that
+/// world (0: the joined one) in the upper 28 bits, and in the others a number within it.
+///
+/// barrier, contribute, split, collective_result, deadline_passed: of the collective; suspicion, fail: see
+/// there; probe, probe_reply: of the probe; leave: 1 where this rank leaves all its worlds, and sends nothing
+/// more.
+inline constexpr unsigned number_bits = 36;
+inline constexpr std::uint64_t most_number = (std::uint64_t{1} << number_bits) - 1, most_world = (1u << 28) - 1;
+constexpr std::uint64_t sequence_in(std::uint64_t world, std::uint64_t number) noexcept {
+    return world << number_bits | number;
+}
+constexpr std::uint64_t world_of(std::uint64_t sequence) noexcept { return sequence >> number_bits; }
+constexpr std::uint64_t number_of(std::uint64_t sequence) noexcept { return sequence & most_number; }
 
 /// True if messages of that kind are counted, kept until they are acknowledged, and repeated over the next
 /// connection: all messages from the welcome on, but heartbeats.
@@ -49,6 +64,7 @@ constexpr bool is_numbered(message_kind type) noexcept {
     switch (type) {
     case message_kind::barrier:
     case message_kind::contribute:
+    case message_kind::split:
     case message_kind::collective_result:
     case message_kind::deadline_passed:
     case message_kind::fail:
@@ -114,6 +130,8 @@ constexpr std::size_t most_body(message_kind type, sender const& by) noexcept {
     }
     case message_kind::contribute:
         return by.is_rank_0 ? 0 : blob_limit;
+    case message_kind::split:
+        return by.is_rank_0 ? 0 : 8;
     case message_kind::fail:
     case message_kind::suspicion:
         return words_limit;

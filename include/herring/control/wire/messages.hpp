@@ -31,7 +31,7 @@
 namespace HERRING_NAMESPACE::detail::wire {
 
 /// The names by which ranks and rank 0 prove themselves.
-inline constexpr handshake_names rank_names{"herring control 5", "rank", "rank 0"};
+inline constexpr handshake_names rank_names{"herring control 6", "rank", "rank 0"};
 
 /// The sequence number of a refusal, as its proof covers it.
 HERRING_SETUP inline byte_buffer refusal_front(std::uint64_t sequence) {
