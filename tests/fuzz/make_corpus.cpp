@@ -6,6 +6,7 @@
 #include "herring/checkpoint/manifest.hpp"
 #include "herring/checkpoint/replica.hpp"
 #include "herring/control/rendezvous/pending_collective.hpp"
+#include "herring/control/split.hpp"
 #include "herring/control/wire/message_kind.hpp"
 #include "herring/control/wire/messages.hpp"
 #include "herring/engine/command.hpp"
@@ -119,12 +120,14 @@ void wire_corpus() {
     signs.cut_off = 1;
     signs.add(8, 9);
     both("signs", 10, 8, signs.write());
-    both("gathered", 12, 2, pending.take());
+    both("split", 13, 2, split_choice{3, -1}.write());
+    both("split-result", 13, 2, split_choice{3, -1, 7}.write_result());
+    both("gathered", 14, 2, pending.take());
     byte_buffer wraps;
     for (std::uint64_t const size : {~std::uint64_t{0} - 7, std::uint64_t{16}})
         append<std::uint64_t>(wraps, size);
     append<std::uint64_t>(wraps, 0);
-    write("wire", "gathered-wraps", joined({12, 1}, wraps));
+    write("wire", "gathered-wraps", joined({14, 1}, wraps));
 }
 
 void control_seal_corpus() {
@@ -200,6 +203,23 @@ void rendezvous_corpus() {
         add(to, message_kind::contribute, 1, three, 5);
         add(to, message_kind::barrier, 2, {}, 5);
     });
+    auto const add_long = [](byte_buffer& to, message_kind kind, std::uint64_t sequence,
+                             std::span<std::byte const> body) {
+        to.append(joined({8, 9, 1, static_cast<std::uint8_t>(kind)}));
+        append<std::uint64_t>(to, sequence);
+        append<std::uint8_t>(to, body.size());
+        to.append(body);
+    };
+    scene("rank-splits", to_rank_0 | admitted, [&](byte_buffer& to) {
+        add(to, message_kind::contribute, 1, three, 9);
+        add(to, message_kind::barrier, 2, {}, 9);
+        add(to, message_kind::split, 3, split_choice{1, 5}.write(), 9);
+        add_long(to, message_kind::barrier, wire::sequence_in(1, 1), {});
+        add_long(to, message_kind::leave, wire::sequence_in(1, 0), {});
+        add(to, message_kind::leave, 1, {}, 9);
+    });
+    scene("rank-in-no-world", to_rank_0 | admitted,
+          [&](byte_buffer& to) { add_long(to, message_kind::barrier, wire::sequence_in(9, 1), {}); });
     scene("rank-suspects", to_rank_0 | admitted, [&](byte_buffer& to) {
         add(to, message_kind::suspicion, 1, wire::write_failure(why), 255);
         add(to, message_kind::probe_reply, 1, wire::write_answer({rank_state::waiting, 0}), 255);
@@ -243,6 +263,16 @@ void rendezvous_corpus() {
         add(to, message_kind::collective_result, 2, {}, 9);
         add(to, message_kind::probe, 1, {}, 9);
         add(to, message_kind::leave, 0, {}, 9);
+    });
+    scene("rank-0-splits", admitted, [&](byte_buffer& to) {
+        rendezvous::pending_collective pending(2);
+        for (int r = 0; r < 2; ++r) pending.add(r, message_kind::contribute, three);
+        add(to, message_kind::collective_result, 1, pending.take(), 9);
+        add(to, message_kind::collective_result, 2, {}, 9);
+        for (int r = 0; r < 2; ++r) pending.add(r, message_kind::split, split_choice{1, 0, 7}.write_result());
+        add(to, message_kind::collective_result, 3, pending.take(), 9);
+        add_long(to, message_kind::collective_result, wire::sequence_in(7, 1), {});
+        add_long(to, message_kind::fail, wire::sequence_in(7, 0), wire::write_failure(why));
     });
     scene("rank-0-result-wraps", admitted, [&](byte_buffer& to) {
         byte_buffer body;

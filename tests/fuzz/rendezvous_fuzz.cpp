@@ -50,7 +50,7 @@ std::vector<record> records(fuzz::input& in, std::uint32_t usual_rank) {
             auto const raw = in.bytes(in.number(1));
             made.bytes.assign(raw.begin(), raw.end());
         } else {
-            auto const kind = static_cast<message_kind>((what & 2) != 0 ? in.number(2) : in.number(1) % 21);
+            auto const kind = static_cast<message_kind>((what & 2) != 0 ? in.number(2) : in.number(1) % 22);
             auto const rank = (what & 4) != 0 ? static_cast<std::uint32_t>(in.number(4)) : usual_rank;
             auto const sequence = (what & 8) != 0 ? in.number(8) : in.number(1);
             auto const text = in.bytes(in.number((what & 16) != 0 ? 2 : 1));
@@ -154,6 +154,12 @@ void live(rendezvous::settings&& made) {
                     "everybody's bytes; and rank 0 has its own");
         });
         named([&] { w.barrier(soon); });
+        named([&] {
+            herring::world group = w.split(1, -w.rank(), soon);
+            require(group.size() >= 1 && group.size() <= ranks && group.rank() < group.size(),
+                    "a group has ranks of its world, among them this one");
+            group.barrier(soon);
+        });
     });
 }
 

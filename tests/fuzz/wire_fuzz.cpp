@@ -6,6 +6,7 @@
 
 #include "herring/control/all_or_none.hpp"
 #include "herring/control/rendezvous/pending_collective.hpp"
+#include "herring/control/split.hpp"
 #include "herring/control/wire/message_kind.hpp"
 #include "herring/control/wire/messages.hpp"
 #include "herring/engine/command.hpp"
@@ -81,7 +82,7 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
     std::size_t const ranks = 1 + in.number(1);
     std::span<std::byte const> const body = in.rest;
     fuzz::memory::begin();
-    switch (which % 13) {
+    switch (which % 15) {
     case 0:
         read_head(body);
         break;
@@ -176,6 +177,13 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
     case 11: {
         wire::resume read;
         if (read.read(body)) require(same(read.write(), body), "a resume comes back as it was");
+        break;
+    }
+    case 13: {
+        split_choice read;
+        if (read.read(body))
+            require(same(body.size() == split_choice::bytes ? read.write() : read.write_result(), body),
+                    "a colour and a key come back as they were");
         break;
     }
     default:
