@@ -113,6 +113,28 @@ int two_threads(herring::world& world) {
 }
 // [end]
 
+// [snippet split]
+/// A grid with rows of two: this rank's gradients are averaged over its row, its loss is added up over its column.
+int rows_and_columns(herring::world& world) {
+    using herring::transport::tcp;
+    int const row = world.rank() / 2, column = world.rank() % 2;
+    herring::world rows = world.split(row, world.rank());       // colour, key: the order in the group
+    herring::world columns = world.split(column, world.rank()); // every rank calls both, in this order
+    herring::reducer<float, tcp> averages(rows, {{"weight", 1000}});
+    herring::reducer<double, tcp, herring::update::sum> losses(columns, {{"loss", 1}});
+    for (float& x : averages.tensor(0)) x = static_cast<float>(world.rank());
+    averages.ready(0);
+    losses.tensor(0)[0] = world.rank();
+    losses.ready(0); // both are under way
+    averages.wait();
+    losses.wait();
+    int wrong = 0;
+    for (float const x : averages.tensor(0)) wrong += x != static_cast<float>(2 * row) + 0.5f;
+    int const n = columns.size(); // ranks column, column + 2, ...
+    return wrong + (losses.tensor(0)[0] != n * column + n * (n - 1));
+}
+// [end]
+
 herring::launch_options on(std::vector<std::string> nodes) {
     herring::launch_options options;
     options.nodes = std::move(nodes);
@@ -301,6 +323,12 @@ TEST_CASE("reference: two reducers on one world, by turns and on two threads") {
                   ranks, [](herring::world& world) { return two_threads(world) == 0 ? 0 : 1; }, on(nodes)) ==
               0);
     }
+}
+
+TEST_CASE("reference: rows and columns of a grid") {
+    CHECK(herring::launch(
+              6, [](herring::world& world) { return rows_and_columns(world) == 0 ? 0 : 1; },
+              on({"a", "a", "b", "b", "c", "c"})) == 0);
 }
 
 TEST_CASE("reference: bytes of one rank for all") {

@@ -273,8 +273,8 @@ TEST_CASE("split: a group outlives its parent, whoever leaves first") {
                 b.entered.fetch_add(1);
                 return;
             }
-            if (rank >= 2 && b.entered.load() < 1)
-                std::this_thread::sleep_for(50ms); // so that rank 0 waits, mostly
+            // Rank 0 does not leave before these do, so both cannot have left: a moment shows that it would.
+            for (int i = 0; i < 30 && b.entered.load() < 2; ++i) std::this_thread::sleep_for(10ms);
             use(pair);
         });
         all_done(here, seen);

@@ -70,11 +70,10 @@ class control_table {
   public:
     template <class Backend>
     constexpr explicit control_table(std::type_identity<Backend>) noexcept
-        : all_gather(call<Backend>::all_gather), barrier(call<Backend>::barrier),
-          split(call<Backend>::split), fail(call<Backend>::fail),
-          report_suspicion(call<Backend>::report_suspicion), attach(call<Backend>::attach),
-          check_deadlock(call<Backend>::check_deadlock), leave(call<Backend>::leave),
-          destroy(call<Backend>::destroy) {}
+        : all_gather(call<Backend>::all_gather), barrier(call<Backend>::barrier), split(call<Backend>::split),
+          fail(call<Backend>::fail), report_suspicion(call<Backend>::report_suspicion),
+          attach(call<Backend>::attach), check_deadlock(call<Backend>::check_deadlock),
+          leave(call<Backend>::leave), destroy(call<Backend>::destroy) {}
 
     /// Collective; returns the bytes of every rank. Throws `error`.
     gather_result (*const all_gather)(void* self, std::string_view operation, std::span<std::byte const> mine,
@@ -115,9 +114,10 @@ struct control_handle {
 
 /// The group of `world::split` that this rank is in, as the backend has made it.
 struct split_group {
-    std::vector<int> ranks{};  ///< in the world that was split, by rank in the group; none: this rank is in none
-    std::uint64_t number = 0;  ///< below 2^40; from 1, never the same twice among the worlds of a job
-    control_handle control{};  ///< the group's backend
+    std::vector<int>
+        ranks{}; ///< in the world that was split, by rank in the group; none: this rank is in none
+    std::uint64_t number = 0; ///< below 2^40; from 1, never the same twice among the worlds of a job
+    control_handle control{}; ///< the group's backend
 };
 
 template <class Backend>

@@ -14,7 +14,7 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// What a rank gives to `world::split`, and, in the result, the number of the group that it is in.
+/// The arguments of a rank's `world::split`, and, in the result, the number of the group that it is in.
 struct split_choice {
     int colour = -1; ///< negative: no group
     int key = 0;

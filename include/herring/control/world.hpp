@@ -85,21 +85,21 @@ class world {
     void barrier() { barrier(default_timeout()); }
     HERRING_SEPARABLE void barrier(std::chrono::milliseconds timeout);
 
-    /// Returns the group of the ranks that give the same colour: a world of its own, in which they are numbered
-    /// by key, and by their rank here where keys are equal. A rank that gives a negative colour is in none: it
-    /// gets a world of size 0, which refuses every call.
+    /// Returns the group of the ranks that give the same colour: a world of its own, in which they are
+    /// numbered by key, and by their rank here where keys are equal. A rank that gives a negative colour
+    /// is in none: it gets a world of size 0, which refuses every call.
     ///
-    /// A group has its own nodes, job number, keys and failures. It uses the control connections or the shared
-    /// memory of this world and opens none; the failure detector is one for all worlds of a process. A rank
-    /// that is lost is lost in every world that it is in; any other failure ends the world in which it was
-    /// announced, and no other. Worlds are destroyed in any order; where this one was joined over a network,
-    /// its rank 0 carries the control messages of all groups, also of those that it is not in, and stays for
-    /// them (docs/design.md, Groups).
+    /// A group has its own nodes, job number, keys and failures. It uses the control connections or the
+    /// shared memory of this world and opens none; the failure detector is one for all worlds of a
+    /// process. A rank that is lost is lost in every world that it is in; any other failure ends the world
+    /// in which it was announced, and no other. Worlds are destroyed in any order; where this one was
+    /// joined over a network, its rank 0 carries the control messages of all groups, also of those that it
+    /// is not in, and stays for them (docs/design.md, Groups).
     ///
     /// Cost:     one `all_gather` of 8 bytes a rank.
+    /// Blocks:   as `barrier`.
     /// Threads:  as `all_gather`; worlds that share ranks are split in different threads at once.
     /// Lifetime: the group's own: it may outlive this world, and may be split itself.
-    /// Blocks:   as `barrier`.
     /// Errors:   as `all_gather`; `unsupported` where a rank is a server; `no_resources` on all ranks of a
     ///           launched world without room for more groups, which goes on.
     /// Source:   MPI_Comm_split.
@@ -160,8 +160,8 @@ class world {
     /// The IP literal on which the other ranks reach this one.
     std::string const& local_address() const noexcept { return info().local_address; }
 
-    /// How many ranks run on this machine, whatever their nodes: with more ranks than cores, no rank spins. In
-    /// a group those of the joined or launched world count.
+    /// How many ranks run on this machine, whatever their nodes: with more ranks than cores, no rank
+    /// spins. In a group those of the joined or launched world count.
     int ranks_on_this_machine() const noexcept { return info().ranks_on_this_machine; }
 
     /// True if the world of this reducer's handle was destroyed, or belongs to another process.
@@ -176,7 +176,7 @@ class world {
 
   private:
     HERRING_SEPARABLE static detail::membership alone();
-    /// A group of `of`, or (without `state`) of none.
+    /// Takes over one hold on the state; that of no world for a rank that is in no group.
     world(int rank, detail::world_state* state) noexcept : rank_(rank), owner_(true), state_(state) {}
 
     detail::membership const& info() const noexcept { return state_->info; }

@@ -89,10 +89,11 @@ HERRING_SEPARABLE gather_result world::all_gather(std::span<std::byte const> min
 HERRING_SEPARABLE world world::split(int colour, int key, std::chrono::milliseconds timeout) {
     usable("split");
     if (info().map.servers() > 0)
-        throw error(errc::unsupported, rank_, -1, "split",
-                    {"this world has ", info().map.servers(),
-                     " servers, which no group could share; split a world of workers, and join one with servers "
-                     "apart"});
+        throw error(
+            errc::unsupported, rank_, -1, "split",
+            {"this world has ", info().map.servers(),
+             " servers, which no group could share; split a world of workers, and join one with servers "
+             "apart"});
     detail::split_group group;
     {
         detail::collective_wait const here(*state_);

@@ -52,8 +52,8 @@ struct for_reducer {};
 
 class world_state;
 
-/// The states of a joined or launched world and of the groups that splits have made of it, at one rank: a rank
-/// can only wait where it waits in all of them.
+/// The states of a joined or launched world and of the groups that splits have made of it, at one rank: a
+/// rank can only wait where it waits in all of them.
 ///
 /// Lifetime: the last state frees it.
 struct world_family {

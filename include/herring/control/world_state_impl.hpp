@@ -162,7 +162,8 @@ HERRING_SEPARABLE bool world_state::add_to(blocked_report& report, char const* c
             report.begun[report.channels++] = {channel_in(info.number, channel), number};
     };
     begun(0, collectives_.load(std::memory_order_relaxed));
-    for (reducer_entry const* r = first_; r != nullptr; r = r->next_) begun(r->number_, r->counts_.submitted.load());
+    for (reducer_entry const* r = first_; r != nullptr; r = r->next_)
+        begun(r->number_, r->counts_.submitted.load());
     return true;
 }
 

@@ -254,9 +254,10 @@ HERRING_SETUP inline std::string how_it_failed(child const& c, std::chrono::mill
     return text({"its process ended with status ", c.status});
 }
 
-/// Tells the groups of ended processes, and of that of rank `stopped`, what became of them, those that a signal
-/// killed first: also groups that were made since the last call.
-HERRING_SETUP inline void tell_groups(std::vector<child> const& children, shared_region* region, int stopped) {
+/// Tells the groups of ended processes, and of that of rank `stopped`, what became of them, those that a
+/// signal killed first: also groups that were made since the last call.
+HERRING_SETUP inline void tell_groups(std::vector<child> const& children, shared_region* region,
+                                      int stopped) {
     for (bool const by_signal : {true, false})
         for (std::size_t r = 0; r < children.size(); ++r) {
             child const& c = children[r];

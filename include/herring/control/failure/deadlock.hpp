@@ -59,7 +59,8 @@ struct blocked_report {
     friend bool operator==(blocked_report const&, blocked_report const&) = default;
 };
 
-/// The channel of a report that is channel `own` of the world of this number; 0: the joined or launched world.
+/// The channel of a report that is channel `own` of the world of this number; 0: the joined or launched
+/// world.
 constexpr std::uint64_t channel_in(std::uint64_t world, std::uint64_t own) noexcept {
     return world << 24 | (own & 0xFFFFFF);
 }
@@ -74,8 +75,8 @@ struct deadlock {
     char other_call[blocked_report::longest_call + 1] = {}; ///< of the other rank
 };
 
-/// Finds a rank that can never go on, and waits in the world of this number. `all`: rank → its last report, of
-/// all its worlds, however old. `one_process`: all are threads of one.
+/// Finds a rank that can never go on, and waits in the world of this number. `all`: rank → its last
+/// report, of all its worlds, however old. `one_process`: all are threads of one.
 // The search finds the largest set of ranks each of whose waits is for an operation that another rank of the
 // set has not begun. Correctness: docs/design.md, Crossed calls.
 HERRING_SETUP inline deadlock find_deadlock(std::span<blocked_report const> all, bool one_process,

@@ -73,13 +73,13 @@ struct carried_world {
     std::string_view operation{}; // of the caller's call
     std::uint64_t done = 0;       // number of the last one that is complete
     byte_buffer result{};
-    pending_collective pending;           // at rank 0
-    bool in_collective = false;           // at another rank: and its result has not come
-    bool splits = false;                  // the collective is a split, whose result may still come
-    carried_world* group = nullptr;       // of this rank, by that split
-    fixed_array<bool> left;               // rank → it has left this world
-    bool held;                            // a backend of this process refers to it
-    bool here;                            // and has not left
+    pending_collective pending;     // at rank 0
+    bool in_collective = false;     // at another rank: and its result has not come
+    bool splits = false;            // the collective is a split, whose result may still come
+    carried_world* group = nullptr; // of this rank, by that split
+    fixed_array<bool> left;         // rank → it has left this world
+    bool held;                      // a backend of this process refers to it
+    bool here;                      // and has not left
 
     // The failure detector, at rank 0.
     probe_round probes{};

@@ -146,7 +146,8 @@ class connection_set {
         transmit(to, type, sequence, body, to.keys ? sha256().update(body).finish() : sha256_digest{});
     }
 
-    /// Sends to every rank that is connected: from rank 0 to all, or to those of `only`, from others to rank 0.
+    /// Sends to every rank that is connected: from rank 0 to all, or to those of `only`, from others to
+    /// rank 0.
     HERRING_SETUP void send_all(message_kind type, std::uint64_t sequence, std::span<std::byte const> body,
                                 std::span<int const> only = {}) {
         sha256_digest digest{};

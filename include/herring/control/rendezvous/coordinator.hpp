@@ -31,8 +31,7 @@ namespace HERRING_NAMESPACE::detail::rendezvous {
 /// Rank 0. Every other rank is connected to it.
 class coordinator final : public acceptor {
   public:
-    HERRING_SETUP explicit coordinator(settings&& from)
-        : acceptor(std::move(from)) {}
+    HERRING_SETUP explicit coordinator(settings&& from) : acceptor(std::move(from)) {}
     ~coordinator() { stop(); }
 
   private:
@@ -164,7 +163,8 @@ class coordinator final : public acceptor {
     }
 
     /// Enters `rank` in the pending collective.
-    HERRING_SETUP void arrive(carried_world& w, int rank, message_kind kind, std::span<std::byte const> given) {
+    HERRING_SETUP void arrive(carried_world& w, int rank, message_kind kind,
+                              std::span<std::byte const> given) {
         // A late arrival must not complete a collective that others are told has failed.
         if (w.failed() || w.probes.active()) return;
         if (int const other = w.pending.first_conflict(kind); other >= 0) {
@@ -184,8 +184,9 @@ class coordinator final : public acceptor {
                                                 {"there were ", most_world, " groups before; join anew"}));
         byte_buffer body = w.pending.take();
         if (body.size() > body_limit)
-            return set_failure(w, failure::make(errc::no_resources, w.rank, -1, name(kind),
-                                                {body.size(), " bytes in all; give less to each all_gather"}));
+            return set_failure(w,
+                               failure::make(errc::no_resources, w.rank, -1, name(kind),
+                                             {body.size(), " bytes in all; give less to each all_gather"}));
         ++w.done;
         send(w, message_kind::collective_result, w.done, body);
         w.result = std::move(body);
@@ -260,13 +261,14 @@ class coordinator final : public acceptor {
         for (carried_world& w : worlds_) {
             int const reporter = w.rank_of(by), peer = w.rank_of(rank);
             if (reporter < 0 || peer < 0) continue;
-            set_failure(
-                w, failure::make(errc::unreachable, reporter, peer, "control",
-                                 {"nothing comes from it to rank ", reporter, " over their data connection, for ",
-                                  duration_text(times.peer_timeout + times.reply_timeout),
-                                  " and more, though both give signs of life to rank 0: the network between "
-                                  "these two drops their packets: "
-                                  "see firewalls, routes and the MTU between their hosts"}));
+            set_failure(w,
+                        failure::make(
+                            errc::unreachable, reporter, peer, "control",
+                            {"nothing comes from it to rank ", reporter, " over their data connection, for ",
+                             duration_text(times.peer_timeout + times.reply_timeout),
+                             " and more, though both give signs of life to rank 0: the network between "
+                             "these two drops their packets: "
+                             "see firewalls, routes and the MTU between their hosts"}));
         }
     }
 

@@ -13,9 +13,9 @@
 #include "herring/control/rendezvous/endpoint_base.hpp"
 #include "herring/control/rendezvous/pending_collective.hpp"
 #include "herring/control/rendezvous/settings.hpp"
+#include "herring/control/split.hpp"
 #include "herring/control/survival/data_sockets.hpp"
 #include "herring/control/survival/silence_bound.hpp"
-#include "herring/control/split.hpp"
 #include "herring/control/world_state.hpp"
 #include "herring/machine/monitor.hpp"
 #include "herring/net/life_signs.hpp"
@@ -103,8 +103,9 @@ template <class Role> class control_endpoint : public endpoint_base {
         collective(w, message_kind::contribute, operation, mine, deadline);
         gather_result all;
         if (!unpack(std::exchange(w.result, {}), at(w.size), all)) {
-            set_failure(w, failure::make(errc::protocol, w.rank, w.rank_of(0), operation,
-                                         "its answer cannot be read; see that every rank runs the same build"));
+            set_failure(w,
+                        failure::make(errc::protocol, w.rank, w.rank_of(0), operation,
+                                      "its answer cannot be read; see that every rank runs the same build"));
             w.throw_if_failed(operation);
         }
         return all;

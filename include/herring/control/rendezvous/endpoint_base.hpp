@@ -46,8 +46,8 @@ inline constexpr std::chrono::seconds reply_time{1};
 /// The state of one process's end of the control connections, and the functions that need no role.
 ///
 /// The connections carry the joined world and the groups that splits have made of it, each with collectives,
-/// failures and probes of its own. What is of a connection or a process is there once for all of them:
-/// heartbeats, stalls, a connection that is opened anew, the end of a rank.
+/// failures and probes of its own. One for all of them are heartbeats, the detector of stalls, a connection
+/// that is opened anew, and the end of a rank.
 /// Threads:  callers and the event thread touch all members below `lock_`; the thread holds the lock except
 ///           while it sleeps. Functions are called with the lock held, unless their comment says otherwise.
 class endpoint_base {
@@ -255,8 +255,8 @@ class endpoint_base {
         if (!expected) lose(rank, errc::peer_lost, -1, words);
     }
 
-    /// Ends every world that has this rank, in its numbers there; without rank 0, which carries all worlds, all.
-    /// `by`: of the joined world, the rank that reports it; −1: none.
+    /// Ends every world that has this rank, in its numbers there; without rank 0, which carries all
+    /// worlds, all. `by`: of the joined world, the rank that reports it; −1: none.
     HERRING_SETUP void lose(int rank, errc what, int by, std::string_view words) {
         gone_[at(rank)] = true;
         for (carried_world& w : worlds_) {
@@ -266,10 +266,11 @@ class endpoint_base {
                 w.left[at(peer)] = true;
                 set_failure(w, failure::make(what, reporter, peer, operation, words));
             } else if (rank == 0) {
-                set_failure(w, failure::make(what, reporter, -1, operation,
-                                             {"the process that carries this group's control messages, rank 0 of "
-                                              "the joined world, is lost: ",
-                                              words}));
+                set_failure(
+                    w, failure::make(what, reporter, -1, operation,
+                                     {"the process that carries this group's control messages, rank 0 of "
+                                      "the joined world, is lost: ",
+                                      words}));
             }
         }
         drop_deserted();
@@ -423,7 +424,7 @@ class endpoint_base {
     fixed_array<bool> gone_; // rank → it has said goodbye, or is lost
     failure why_refused_{};
     std::string last_trouble_;
-    std::list<carried_world> worlds_;   // the first is the joined one; their places stay
+    std::list<carried_world> worlds_;       // the first is the joined one; their places stay
     std::atomic<std::uint32_t> holders_{1}; // backends of this process
 
     // The same on every rank.

@@ -246,9 +246,10 @@ class link_to_rank_0 : public control_endpoint<participant> {
         if (!log.acknowledge(count))
             return protocol_error(over, "an acknowledgement of more messages than there are");
         if (!log.has_all())
-            return lose(0, errc::peer_lost, settings_.rank,
-                        "its control connection was silent, and over a MiB that it was sent has no answer: too "
-                        "much for a new connection");
+            return lose(
+                0, errc::peer_lost, settings_.rank,
+                "its control connection was silent, and over a MiB that it was sent has no answer: too "
+                "much for a new connection");
         over.offered = false;
         connections_.replace(over);
         if (candidate_ == &over) candidate_ = nullptr;

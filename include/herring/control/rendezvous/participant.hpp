@@ -112,15 +112,16 @@ class participant final : public link_to_rank_0 {
 
     // ---- collectives --------------------------------------------------------------------------------------
 
-    static constexpr char const* without_rank_0 =
-        "rank 0 of the joined world, which is not in this group and carries its control messages, has left; let "
-        "it keep its world until all groups have ended";
+    static constexpr char const* without_rank_0 = "rank 0 of the joined world, which is not in this group "
+                                                  "and carries its control messages, has left; let "
+                                                  "it keep its world until all groups have ended";
 
     HERRING_SETUP void run_collective(carried_world& w, message_kind kind, std::uint64_t number,
                                       std::span<std::byte const> mine, time_point deadline) {
         int const there = w.rank_of(0);
         if (gone_[0])
-            return set_failure(w, departure(w.rank, there, w.operation_or_control(), "its world was destroyed"));
+            return set_failure(w,
+                               departure(w.rank, there, w.operation_or_control(), "its world was destroyed"));
         time_point const started = clock::now();
         w.in_collective = true;
         w.splits = kind == message_kind::split;
@@ -128,11 +129,10 @@ class participant final : public link_to_rank_0 {
         if (!wait_until_done(w, number, deadline)) {
             auto const late = std::chrono::duration_cast<std::chrono::milliseconds>(clock::now() - started);
             send(w, message_kind::deadline_passed, number, write_wait(late));
-            failure const silence =
-                failure::make(errc::timeout, w.rank, there, w.operation_or_control(),
-                              {"rank 0", there == 0 ? "" : " of the joined world",
-                               ", which leads collectives, did not answer within ",
-                               duration_text(clock::now() - started)});
+            failure const silence = failure::make(errc::timeout, w.rank, there, w.operation_or_control(),
+                                                  {"rank 0", there == 0 ? "" : " of the joined world",
+                                                   ", which leads collectives, did not answer within ",
+                                                   duration_text(clock::now() - started)});
             expect_verdict(w, silence);
             thread_.wake();
             if (!wait_for_verdict(w, number)) set_failure(w, silence);
@@ -202,14 +202,15 @@ class participant final : public link_to_rank_0 {
         if (nothing >= hopeless_after(times) + more ||
             std::min(nothing, now - w.suspected_at) >= times.reply_timeout + more) {
             int const there = w.rank_of(0);
-            set_failure(w, there >= 0 ? describe(w.suspected, {.rank = there,
-                                                               .state = rank_state::silent,
-                                                               .before = w.suspected.peer == there ? -1 : w.rank,
-                                                               .cycle = false})
-                                      : failure::make(w.suspected.what, w.rank, -1, w.suspected.operation,
-                                                      "rank 0 of the joined world, which carries this group's "
-                                                      "control messages, does not answer: is its process "
-                                                      "stopped or starved, or its host unreachable?"));
+            set_failure(w, there >= 0
+                               ? describe(w.suspected, {.rank = there,
+                                                        .state = rank_state::silent,
+                                                        .before = w.suspected.peer == there ? -1 : w.rank,
+                                                        .cycle = false})
+                               : failure::make(w.suspected.what, w.rank, -1, w.suspected.operation,
+                                               "rank 0 of the joined world, which carries this group's "
+                                               "control messages, does not answer: is its process "
+                                               "stopped or starved, or its host unreachable?"));
             return next;
         }
         return std::min<time_point>(next, now + times.reply_timeout / 10);

@@ -115,7 +115,7 @@ class region_layout {
     shown_report& report_of(int rank) noexcept {
         return *reinterpret_cast<shown_report*>(base() + reports_at() + sizeof(shown_report) * index(rank));
     }
-    /// The number of `rank` in the launched world. Of a group; written before others know of the group.
+    /// The number of `rank` in the launched world; of groups written before others know of the group.
     int& launched_rank(int rank) noexcept {
         return *reinterpret_cast<int*>(base() + reports_at() + sizeof(shown_report) * index(ranks_) +
                                        sizeof(int) * index(rank));

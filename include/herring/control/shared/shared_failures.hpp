@@ -71,8 +71,8 @@ class shared_failures : public region_layout {
         look_for_root_cause(by, of, std::span<int const>(&of.why.peer, 1));
     }
 
-    /// Shows, to the whole launched world, that `rank` can only wait, and looks whether all reports together are
-    /// a deadlock in which a rank waits here.
+    /// Shows, to the whole launched world, that `rank` can only wait, and looks whether all reports
+    /// together are a deadlock in which a rank waits here.
     ///
     /// Threads:  of one rank, one at a time.
     HERRING_SETUP void report_blocked(int rank, blocked_report const& mine) noexcept {
@@ -144,7 +144,7 @@ class shared_failures : public region_layout {
         futex_wake(wakes_, processes_);
     }
 
-    bool const processes_; // false: threads of one
+    bool const processes_;      // false: threads of one
     shared_failures& launched_; // every process maps it at the same address
     std::uint64_t const number_;
 

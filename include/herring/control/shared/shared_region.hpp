@@ -142,7 +142,8 @@ class shared_region : public shared_failures {
         std::memcpy(area(at.rank, half), mine.write().data(), split_choice::bytes);
         arrive_and_wait(at, operation, deadline);
         for (int r = 0; r < ranks_; ++r)
-            if (slot_of(r).contributions[half].kind != collective_kind::split) throw_conflict(at, r, operation);
+            if (slot_of(r).contributions[half].kind != collective_kind::split)
+                throw_conflict(at, r, operation);
         group found;
         std::byte* place = groups_at_[half];
         for (std::vector<int>& each : groups_given(half)) {
@@ -175,8 +176,8 @@ class shared_region : public shared_failures {
         launched().users_[which / launched().block_bytes()].fetch_sub(1, std::memory_order_acq_rel);
     }
 
-    /// Calls `visit(region, rank)` for each group that this rank of the launched world is in: the launcher tells
-    /// there what became of its process.
+    /// Calls `visit(region, rank)` for each group that this rank of the launched world is in: the launcher
+    /// tells there what became of its process.
     template <class Visit> HERRING_SETUP void each_group_of(int rank, Visit const& visit) {
         for (std::size_t b = 0; users_ != nullptr && b < most_blocks; ++b) {
             std::uint32_t users = users_[b].load(std::memory_order_acquire);
@@ -238,8 +239,8 @@ class shared_region : public shared_failures {
         return groups_of(all);
     }
 
-    /// All ranks have given colour and key: constructs the regions of all groups, in one block, before any rank
-    /// knows that the split is complete. Without room there are none.
+    /// All ranks have given colour and key: constructs the regions of all groups, in one block, before any
+    /// rank knows that the split is complete. Without room there are none.
     HERRING_SETUP void make_groups(std::size_t half) noexcept {
         groups_at_[half] = nullptr;
         if (has_failed() || launched().users_ == nullptr) return;
@@ -259,7 +260,8 @@ class shared_region : public shared_failures {
             std::byte* at = groups_at_[half] = launched().block(b);
             for (std::vector<int> const& each : groups) {
                 std::uint64_t const number = launched().groups_made_.fetch_add(1) + 1;
-                auto const* const made = ::new (at) shared_region(*this, number, each, &each == &groups.back());
+                auto const* const made =
+                    ::new (at) shared_region(*this, number, each, &each == &groups.back());
                 at += bytes_for(made->ranks_, sizeof(shared_region));
             }
             launched().users_[b].fetch_and(~under_construction, std::memory_order_acq_rel);
@@ -363,19 +365,19 @@ class shared_region : public shared_failures {
 
     [[noreturn]] void throw_conflict(collective_cursor const& at, int rank, std::string_view operation) {
         collective_kind const kind = slot_of(rank).contributions[at.number & 1].kind;
-        fail_and_throw(at,
-                       failure::make(errc::mismatch, at.rank, rank, operation,
-                                     {"rank ", rank, " called ",
-                                      kind == collective_kind::split        ? "split"
-                                      : kind == collective_kind::all_gather ? "all_gather"
-                                                                            : "barrier",
-                                      " where rank ", at.rank, " called ", operation, "; let every rank make the same calls in the same order"}));
+        fail_and_throw(at, failure::make(errc::mismatch, at.rank, rank, operation,
+                                         {"rank ", rank, " called ",
+                                          kind == collective_kind::split        ? "split"
+                                          : kind == collective_kind::all_gather ? "all_gather"
+                                                                                : "barrier",
+                                          " where rank ", at.rank, " called ", operation,
+                                          "; let every rank make the same calls in the same order"}));
     }
 
-    std::uint64_t const job_; // 0: of a group, whose ranks derive it
-    bool const last_ = true;  // of a group: no other follows in its block
+    std::uint64_t const job_;      // 0: of a group, whose ranks derive it
+    bool const last_ = true;       // of a group: no other follows in its block
     std::byte* groups_at_[2] = {}; // of the split with that lowest bit of its number; nullptr: there are none
-    // Of the launched world:
+    // In the launched world's region only:
     std::atomic<std::uint32_t>* users_ = nullptr; // block → backends that use its groups
     std::atomic<std::uint64_t> groups_made_{0};
     std::atomic<std::uint32_t> holders_{1};

@@ -51,7 +51,8 @@ enum class message_kind : std::uint16_t {
 /// there; probe, probe_reply: of the probe; leave: 1 where this rank leaves all its worlds, and sends nothing
 /// more.
 inline constexpr unsigned number_bits = 36;
-inline constexpr std::uint64_t most_number = (std::uint64_t{1} << number_bits) - 1, most_world = (1u << 28) - 1;
+inline constexpr std::uint64_t most_number = (std::uint64_t{1} << number_bits) - 1,
+                               most_world = (1u << 28) - 1;
 constexpr std::uint64_t sequence_in(std::uint64_t world, std::uint64_t number) noexcept {
     return world << number_bits | number;
 }

@@ -99,3 +99,28 @@ TEST_CASE("deadlock: ranks that are threads of one process, all of whose waits h
     a.waits_of_process = b.waits_of_process = 3;
     CHECK(proven({a, b}, true) == -1);
 }
+
+TEST_CASE("deadlock: ranks that wait for each other in several worlds are found in each of them") {
+    using detail::channel_in;
+    // 0 waits in the row {0, 1}, 1 in the column {1, 3}, 3 in the row {2, 3}, 2 in the column {0, 2}.
+    std::uint64_t const row_0 = channel_in(1, 0), row_1 = channel_in(2, 0), column_0 = channel_in(3, 0),
+                        column_1 = channel_in(4, 0);
+    std::vector<blocked_report> all{report({{row_0, 5}}, {{0, 3}, {row_0, 6}, {column_0, 5}}),
+                                    report({{column_1, 5}}, {{0, 3}, {row_0, 5}, {column_1, 6}}),
+                                    report({{column_0, 5}}, {{0, 3}, {row_1, 5}, {column_0, 6}}),
+                                    report({{row_1, 5}}, {{0, 3}, {row_1, 6}, {column_1, 5}})};
+    int const waits[] = {0, 3, 2, 1}, for_whom[] = {1, 2, 0, 3}; // in worlds 1 to 4
+    for (std::uint64_t world = 1; world <= 4; ++world) {
+        auto const found = find_deadlock({all.data(), all.size()}, false, world);
+        CHECK(found.rank == waits[world - 1]);
+        CHECK(found.other == for_whom[world - 1]);
+        CHECK(std::string(describe(found).text)
+                  .find("waits in a barrier or a construction for rank " + std::to_string(found.other) +
+                        ", which has not made that call and waits in a call of another world") !=
+              std::string::npos);
+    }
+    CHECK(proven(all) == -1); // nobody waits in the joined world
+    all[3] = report({}, {{0, 3}, {row_1, 5}, {column_1, 5}});
+    for (std::uint64_t world = 0; world <= 4; ++world)
+        CHECK(find_deadlock({all.data(), all.size()}, false, world).rank == -1);
+}

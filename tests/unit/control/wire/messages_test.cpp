@@ -79,6 +79,9 @@ TEST_CASE("wire: what one kind of message may carry depends on who sends it, and
     CHECK(wire::most_body(message_kind::contribute, rank) == wire::blob_limit);
     CHECK(wire::most_body(message_kind::collective_result, rank_0) == 4 * (wire::blob_limit + 8));
     CHECK(wire::most_body(message_kind::collective_result, {1000, true, true}) == wire::body_limit);
+    CHECK(wire::most_body(message_kind::split, rank) == 8);
+    for (wire::sender const& by : {stranger, not_yet, rank_0})
+        CHECK(wire::most_body(message_kind::split, by) == 0);
     // What nobody sends there has no bytes, so that nothing is kept for it.
     CHECK(wire::most_body(message_kind::collective_result, not_yet) == 0);
     CHECK(wire::most_body(message_kind::collective_result, rank) == 0);
@@ -86,8 +89,17 @@ TEST_CASE("wire: what one kind of message may carry depends on who sends it, and
     CHECK(wire::most_body(message_kind::contribute, rank_0) == 0);
     for (wire::sender const& by : {stranger, not_yet, rank, rank_0})
         for (unsigned const kind :
-             {0u, 19u, 20u, 21u, 99u, 0xFFFFu}) // resume comes before its sender is known
+             {0u, 19u, 20u, 22u, 99u, 0xFFFFu}) // resume comes before its sender is known
             CHECK(wire::most_body(static_cast<message_kind>(kind), by) == 0);
+}
+
+TEST_CASE("wire: a sequence has the number of a world in front of its own number") {
+    for (std::uint64_t const world : {std::uint64_t{0}, std::uint64_t{1}, wire::most_world})
+        for (std::uint64_t const number : {std::uint64_t{0}, std::uint64_t{7}, wire::most_number}) {
+            CHECK(wire::world_of(wire::sequence_in(world, number)) == world);
+            CHECK(wire::number_of(wire::sequence_in(world, number)) == number);
+        }
+    CHECK(wire::sequence_in(0, 7) == 7); // as where there are no groups
 }
 
 TEST_CASE("wire: what another process says is UTF-8 when it is shown") {
