@@ -75,44 +75,65 @@ struct deadlock {
     char other_call[blocked_report::longest_call + 1] = {}; ///< of the other rank
 };
 
-/// Finds a rank that can never go on, and waits in the world of this number. `all`: rank → its last
-/// report, of all its worlds, however old. `one_process`: all are threads of one.
+/// Finds the ranks that can never go on. `all`: rank → its last report, of all its worlds, however old.
+/// `one_process`: all are threads of one.
+///
+/// Lifetime: refers to the reports.
 // The search finds the largest set of ranks each of whose waits is for an operation that another rank of the
 // set has not begun. Correctness: docs/design.md, Crossed calls.
+class deadlock_search {
+  public:
+    HERRING_SETUP deadlock_search(std::span<blocked_report const> all, bool one_process)
+        : all_(all), stuck_(all.size()), one_process_(one_process) {
+        for (std::size_t r = 0; r < all.size(); ++r)
+            stuck_[r] = all[r].waits > 0 && (one_process || all[r].waits == all[r].waits_of_process);
+        for (bool changed = true; changed;) {
+            changed = false;
+            for (std::size_t r = 0; r < all.size(); ++r)
+                for (std::size_t w = 0; stuck_[r] && w < all[r].waits; ++w)
+                    if (awaited(all[r].waiting[w]) == all.size()) {
+                        stuck_[r] = false;
+                        changed = true;
+                    }
+        }
+        for (std::size_t r = 0; r < all.size(); ++r) waits_ += stuck_[r] ? all[r].waits : 0;
+    }
+
+    /// Returns a rank that never goes on, and waits in the world of this number.
+    HERRING_SETUP deadlock in(std::uint64_t world) const {
+        for (std::size_t r = 0; r < all_.size(); ++r) {
+            if (!stuck_[r] || (one_process_ && waits_ != all_[r].waits_of_process)) continue;
+            for (std::size_t w = 0; w < all_[r].waits; ++w) {
+                if (world_of_channel(all_[r].waiting[w].channel) != world) continue;
+                std::size_t const other = awaited(all_[r].waiting[w]);
+                deadlock found{static_cast<int>(r), static_cast<int>(other), all_[r].waiting[w].channel,
+                               all_[other].waiting[0].channel};
+                all_[r].read_call(found.call);
+                all_[other].read_call(found.other_call);
+                return found;
+            }
+        }
+        return {};
+    }
+
+  private:
+    /// The first rank of the set that has not begun the operation; none: the number of ranks.
+    std::size_t awaited(blocked_report::entry const& wait) const noexcept {
+        std::size_t p = 0;
+        while (p < all_.size() && !(stuck_[p] && all_[p].lacks(wait))) ++p;
+        return p;
+    }
+
+    std::span<blocked_report const> all_;
+    fixed_array<bool> stuck_;
+    bool one_process_;
+    std::uint64_t waits_ = 0; // of the set
+};
+
+/// Finds a deadlock among the ranks that wait in the world of this number.
 HERRING_SETUP inline deadlock find_deadlock(std::span<blocked_report const> all, bool one_process,
                                             std::uint64_t world = 0) {
-    fixed_array<bool> stuck(all.size());
-    for (std::size_t r = 0; r < all.size(); ++r)
-        stuck[r] = all[r].waits > 0 && (one_process || all[r].waits == all[r].waits_of_process);
-    auto const awaited = [&](blocked_report::entry const& wait) {
-        std::size_t p = 0;
-        while (p < all.size() && !(stuck[p] && all[p].lacks(wait))) ++p;
-        return p;
-    };
-    for (bool changed = true; changed;) {
-        changed = false;
-        for (std::size_t r = 0; r < all.size(); ++r)
-            for (std::size_t w = 0; stuck[r] && w < all[r].waits; ++w)
-                if (awaited(all[r].waiting[w]) == all.size()) {
-                    stuck[r] = false;
-                    changed = true;
-                }
-    }
-    std::uint64_t waits = 0;
-    for (std::size_t r = 0; r < all.size(); ++r) waits += stuck[r] ? all[r].waits : 0;
-    for (std::size_t r = 0; r < all.size(); ++r) {
-        if (!stuck[r] || (one_process && waits != all[r].waits_of_process)) continue;
-        for (std::size_t w = 0; w < all[r].waits; ++w) {
-            if (world_of_channel(all[r].waiting[w].channel) != world) continue;
-            std::size_t const other = awaited(all[r].waiting[w]);
-            deadlock found{static_cast<int>(r), static_cast<int>(other), all[r].waiting[w].channel,
-                           all[other].waiting[0].channel};
-            all[r].read_call(found.call);
-            all[other].read_call(found.other_call);
-            return found;
-        }
-    }
-    return {};
+    return deadlock_search(all, one_process).in(world);
 }
 
 /// Returns the deadlock in words, as a failure that its rank reports.

@@ -48,8 +48,9 @@ class coordinator final : public acceptor {
         if (unread_ && !failed()) {
             if (now >= look_at_) {
                 unread_ = false;
+                deadlock_search const all({reports_.data(), reports_.size()}, false);
                 for (carried_world& w : worlds_)
-                    if (!w.probes.active() && !w.failed()) look_for_deadlock(w);
+                    if (!w.probes.active() && !w.failed()) look_for_deadlock(w, all);
                 look_at_ = now + std::chrono::milliseconds(250); // one look for the reports of many ranks
             } else {
                 next = std::min(next, look_at_);
@@ -284,8 +285,8 @@ class coordinator final : public acceptor {
     }
 
     /// Ends a world one of whose ranks waits there as part of a deadlock.
-    HERRING_SETUP void look_for_deadlock(carried_world& w) {
-        deadlock found = find_deadlock({reports_.data(), reports_.size()}, false, w.number);
+    HERRING_SETUP void look_for_deadlock(carried_world& w, deadlock_search const& all) {
+        deadlock found = all.in(w.number);
         if (found.rank < 0) return;
         found.rank = w.rank_of(found.rank);
         found.other = w.rank_of(found.other);
