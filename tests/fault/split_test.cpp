@@ -281,8 +281,7 @@ TEST_CASE("split: a group outlives its parent, whoever leaves first") {
     }
 }
 
-TEST_CASE(
-    "split: a rank that is stopped for good is given up in its worlds, and its neighbours' group goes on") {
+TEST_CASE("split: a rank that is stopped for good ends its worlds, and another group goes on") {
     for (start const how : starts) {
         setup here = grid(how, "stopped in a group");
         here.failure_detector.peer_timeout = 1'000ms;

@@ -135,3 +135,17 @@ TEST_CASE("ofi between nodes with shared memory within, and with a progress thre
     CHECK(run<transport::ofi<quick_tcp>, progress::thread>(3) == 0);
     CHECK(run<transport::ofi<quick_shm>, progress::thread, waiting::block>(3) == 0);
 }
+
+TEST_CASE("ofi: groups of a world side by side") {
+    auto const in_groups = [](auto const& reduce) {
+        return launch(
+            4,
+            [&](world& ranks) {
+                world row = ranks.split(ranks.rank() / 2), column = ranks.split(ranks.rank() % 2);
+                return reduce(row) + reduce(column);
+            },
+            on({}));
+    };
+    CHECK(in_groups(work<transport::ofi<quick_tcp>>) == 0);
+    CHECK(in_groups(work<transport::ofi<quick_shm>>) == 0);
+}
