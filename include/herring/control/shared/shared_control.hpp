@@ -21,6 +21,7 @@
 #include <span>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace HERRING_NAMESPACE::detail {
 
@@ -53,13 +54,15 @@ class control_shared {
     }
 
     split_group split(std::string_view operation, int colour, int key, time_point deadline) {
-        shared_region::group made = region_->split(at_, operation, {colour, key}, deadline);
-        if (made.region == nullptr) return {};
+        shared_region* const made = region_->split(at_, operation, {colour, key}, deadline);
+        if (made == nullptr) return {};
+        std::vector<int> ranks = made->ranks_in(*region_);
+        int const rank = place_in(ranks, at_.rank);
         try {
-            auto* const own = new control_shared(made.region, made.rank, {}, memory_);
-            return {std::move(made.ranks), made.region->number(), control_handle::of(*own)};
+            auto* const own = new control_shared(made, rank, {}, memory_);
+            return {std::move(ranks), made->number(), control_handle::of(*own)};
         } catch (...) {
-            made.region->give_back(made.rank);
+            made->give_back(rank);
             throw;
         }
     }

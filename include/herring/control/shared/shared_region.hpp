@@ -126,46 +126,37 @@ class shared_region : public shared_failures {
         return all;
     }
 
-    /// A group as one of its ranks sees it.
-    struct group {
-        shared_region* region = nullptr; ///< nullptr: the rank is in none
-        int rank = -1;                   ///< there
-        std::vector<int> ranks{};        ///< here, by rank in the group
-    };
-
-    /// Splits this world. Each rank of a group gives `give_back` a call in the end.
+    /// Splits this world: returns the group of this rank, nullptr where it is in none. Each rank of a group
+    /// gives `give_back` a call in the end.
     ///
     /// Errors:  `no_resources` on all ranks where no block is free, which does not end this world.
-    HERRING_SETUP group split(collective_cursor& at, std::string_view operation, split_choice const& mine,
-                              time_point deadline) {
-        std::size_t const half = begin(at, operation, collective_kind::split, split_choice::bytes);
+    HERRING_SETUP shared_region* split(collective_cursor& at, std::string_view operation,
+                                       split_choice const& mine, time_point deadline) {
+        std::size_t const half = begin(at, operation, collective_kind::split, 0);
         std::memcpy(area(at.rank, half), mine.write().data(), split_choice::bytes);
         arrive_and_wait(at, operation, deadline);
         for (int r = 0; r < ranks_; ++r)
             if (slot_of(r).contributions[half].kind != collective_kind::split)
                 throw_conflict(at, r, operation);
-        group found;
-        std::byte* place = groups_at_[half];
-        for (std::vector<int>& each : groups_given(half)) {
-            found.rank = place_in(each, at.rank);
-            if (found.rank >= 0) {
-                found.ranks = std::move(each);
-                break;
-            }
-            if (place != nullptr) place += bytes_for(static_cast<int>(each.size()), sizeof(shared_region));
-        }
-        if (found.rank < 0 && !has_failed()) return {};
-        if (place != nullptr && found.rank >= 0) found.region = reinterpret_cast<shared_region*>(place);
+        std::size_t const place = slot_of(at.rank).contributions[half].bytes;
+        auto* const made =
+            place == 0 ? nullptr : reinterpret_cast<shared_region*>(launched().block(0) + (place - 1));
         if (has_failed()) { // perhaps before some rank knew that the split was complete
-            if (found.region != nullptr) found.region->give_back(found.rank);
+            if (made != nullptr) made->give_back(made->rank_of(launched_rank(at.rank)));
             throw_failure(at, operation);
         }
-        if (found.region == nullptr)
+        if (made == nullptr && mine.colour >= 0)
             throw error(errc::no_resources, at.rank, -1, operation,
                         {"no memory for more groups: ", most_blocks,
                          " splits of a launched world may have groups at a time; destroy groups that are not "
                          "needed any more"});
-        return found;
+        return made;
+    }
+    /// Returns the number in `of` of each rank of this group.
+    HERRING_SETUP std::vector<int> ranks_in(shared_region& of) {
+        std::vector<int> ranks;
+        for (int r = 0; r < ranks_; ++r) ranks.push_back(of.rank_of(launched_rank(r)));
+        return ranks;
     }
 
     /// Leaves a group, and gives its memory back: the last of its split frees the block.
@@ -232,24 +223,21 @@ class shared_region : public shared_failures {
         for (std::size_t b = 0; b < most_blocks; ++b) ::new (&users_[b]) std::atomic<std::uint32_t>(0);
     }
 
-    HERRING_SETUP std::vector<std::vector<int>> groups_given(std::size_t half) {
-        std::vector<split_choice> all(static_cast<std::size_t>(ranks_));
-        for (int r = 0; r < ranks_; ++r)
-            (void)all[static_cast<std::size_t>(r)].read({area(r, half), split_choice::bytes});
-        return groups_of(all);
-    }
-
     /// All ranks have given colour and key: constructs the regions of all groups, in one block, before any
-    /// rank knows that the split is complete. Without room there are none.
+    /// rank knows that the split is complete. Each rank finds the place of its group in its slot; 0: there is
+    /// none.
     HERRING_SETUP void make_groups(std::size_t half) noexcept {
-        groups_at_[half] = nullptr;
         if (has_failed() || launched().users_ == nullptr) return;
-        for (int r = 0; r < ranks_; ++r)
-            if (slot_of(r).contributions[half].kind != collective_kind::split) return;
         try {
-            std::vector<std::vector<int>> const groups = groups_given(half);
+            std::vector<split_choice> all(static_cast<std::size_t>(ranks_));
             std::uint32_t users = 0;
-            for (std::vector<int> const& each : groups) users += static_cast<std::uint32_t>(each.size());
+            for (int r = 0; r < ranks_; ++r) {
+                if (slot_of(r).contributions[half].kind != collective_kind::split) return;
+                split_choice& choice = all[static_cast<std::size_t>(r)];
+                (void)choice.read({area(r, half), split_choice::bytes});
+                users += choice.colour >= 0;
+            }
+            std::vector<std::vector<int>> const groups = groups_of(all);
             std::size_t b = users == 0 ? most_blocks : 0;
             for (std::uint32_t none = 0;
                  b < most_blocks && !launched().users_[b].compare_exchange_strong(
@@ -257,12 +245,14 @@ class shared_region : public shared_failures {
                  none = 0)
                 ++b;
             if (b == most_blocks) return;
-            std::byte* at = groups_at_[half] = launched().block(b);
+            std::byte* at = launched().block(b);
             for (std::vector<int> const& each : groups) {
                 std::uint64_t const number = launched().groups_made_.fetch_add(1) + 1;
-                auto const* const made =
-                    ::new (at) shared_region(*this, number, each, &each == &groups.back());
-                at += bytes_for(made->ranks_, sizeof(shared_region));
+                ::new (at) shared_region(*this, number, each, &each == &groups.back());
+                for (int const r : each)
+                    slot_of(r).contributions[half].bytes =
+                        static_cast<std::size_t>(at - launched().block(0)) + 1;
+                at += bytes_for(static_cast<int>(each.size()), sizeof(shared_region));
             }
             launched().users_[b].fetch_and(~under_construction, std::memory_order_acq_rel);
         } catch (std::bad_alloc const&) {
@@ -374,10 +364,8 @@ class shared_region : public shared_failures {
                                           "; let every rank make the same calls in the same order"}));
     }
 
-    std::uint64_t const job_;      // 0: of a group, whose ranks derive it
-    bool const last_ = true;       // of a group: no other follows in its block
-    std::byte* groups_at_[2] = {}; // of the split with that lowest bit of its number; nullptr: there are none
-    // In the launched world's region only:
+    std::uint64_t const job_;                     // 0: of a group, whose ranks derive it
+    bool const last_ = true;                      // of a group: no other follows in its block
     std::atomic<std::uint32_t>* users_ = nullptr; // block → backends that use its groups
     std::atomic<std::uint64_t> groups_made_{0};
     std::atomic<std::uint32_t> holders_{1};
