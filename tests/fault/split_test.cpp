@@ -202,7 +202,7 @@ TEST_CASE("split: who is in another call, has left, dies or does not come is nam
                                   std::string(seen_here.text).find("rank 3") != std::string::npos),
                         std::string("rank 3 is named, but ") + seen_here.message());
             });
-            INFO(each.name << " over " << to_string(how) << "\n" << seen.text());
+            INFO(std::string(each.name) << " over " << to_string(how) << "\n" << seen.text());
             all_done(here, seen, 3);
             for (int r = 0; r < 3; ++r)
                 CHECK(seen.ranks[static_cast<std::size_t>(r)].after_ms < 2500.0 * slower);
