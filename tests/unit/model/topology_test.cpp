@@ -120,6 +120,19 @@ TEST_CASE("topology: uniform, flat and uneven ones are consistent at every size"
     consistent(topology(ids));
 }
 
+TEST_CASE("topology: a subset numbers nodes anew, in the order of the ranks that it is given") {
+    topology const map({0, 0, 1, 1, 2}, {}, {5, 0, 7, 7, 9});
+    int const some[] = {4, 3, 1, 2};
+    topology const part = map.subset(some);
+    consistent(part);
+    CHECK(part == topology({0, 1, 2, 1}, {}, {9, 7, 0, 7}));
+    CHECK((part.rate(0) == 9 && part.rate(1) == 7 && part.rate(2) == 0));
+    CHECK(map.subset({}).size() == 0);
+    int const all[] = {0, 1, 2, 3, 4};
+    CHECK(map.subset(all) == map);
+    CHECK(topology::uniform(2, 2).subset(std::span<int const>(all, 3)) == topology({0, 0, 1}));
+}
+
 TEST_CASE("role: a rank is a worker if nothing is said, and roles have names") {
     CHECK(herring::role{} == herring::role::worker);
     CHECK(to_string(herring::role::worker) == std::string_view("worker"));
