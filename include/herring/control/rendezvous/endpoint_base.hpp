@@ -77,11 +77,14 @@ class endpoint_base {
         say_goodbye(any_failed ? clock::duration(leave_time_after_failure) : clock::duration(leave_time));
     }
 
-    /// Announces a failure. Takes the lock.
+    /// Announces a failure; of a world that this rank has left only to itself. Takes the lock.
     HERRING_SETUP void fail(carried_world& w, failure const& why) noexcept {
         monitor::guard const held(lock_);
         // Without memory for the message the end of the connection tells the others.
-        catching([&] { set_failure(w, why); });
+        if (w.here)
+            catching([&] { set_failure(w, why); });
+        else if (!w.failed())
+            keep_failure(w, why);
     }
 
     /// Takes the lock.
@@ -217,9 +220,12 @@ class endpoint_base {
         connections_.finish(c);
     }
 
-    /// Sends to every rank of a world that is connected: from rank 0 to all, from others to rank 0.
+    /// Sends to every rank of a world that is connected: from rank 0 to all, from others to rank 0, which may
+    /// have forgotten a world that this rank has left.
     HERRING_SETUP void send(carried_world const& w, message_kind type, std::uint64_t number,
                             std::span<std::byte const> body) {
+        bool const is_last = type == message_kind::leave;
+        if (settings_.rank != 0 && !w.here && !is_last) return;
         connections_.send_all(type, sequence_in(w.number, number), body,
                               settings_.rank == 0 ? std::span<int const>(w.members) : std::span<int const>());
     }

@@ -11,6 +11,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -126,6 +127,34 @@ TEST_CASE("carried_world: a rank that is out of a split by the time of its resul
     failure const seen = thrown_by([&] { (void)s.rank_1->split(4, 0, 50ms); });
     CHECK(seen.what == errc::timeout);
     CHECK(seen.peer == 0);
+}
+
+TEST_CASE("carried_world: of a group that a rank has left it says nothing more") {
+    stage s;
+    std::jthread const other([&] {
+        (void)s.rank_0.await(message_kind::split);
+        s.rank_0.say(message_kind::collective_result, 1, stage::result());
+        CHECK(s.rank_0.await(message_kind::leave).front.sequence == wire::sequence_in(7, 0));
+        s.rank_0.say(message_kind::probe, wire::sequence_in(7, 1)); // it crosses the goodbye
+        s.rank_0.say(message_kind::probe, wire::sequence_in(0, 1));
+        for (bool barrier = false; !barrier;) {
+            std::optional<control_peer::heard> const next = s.rank_0.hear();
+            REQUIRE(next.has_value());
+            if (next->front.type != message_kind::heartbeat) CHECK(wire::world_of(next->front.sequence) == 0);
+            barrier = next->front.type == message_kind::barrier;
+        }
+        s.rank_0.say(message_kind::collective_result, 2);
+        CHECK(s.rank_0.await(message_kind::leave).front.sequence == 1); // goodbye
+        s.rank_0.close();
+    });
+    {
+        auto group = std::make_unique<world>(s.rank_1->split(4));
+        world handle(*group, detail::for_reducer{}); // as a reducer that outlives its world
+        group.reset();
+        handle.fail(failure::make(errc::bad_argument, 0, -1, "test", "too late"));
+        s.rank_1->barrier();
+    }
+    s.rank_1.reset();
 }
 
 TEST_CASE("carried_world: results of splits that no rank 0 sends are its violation of the protocol") {
