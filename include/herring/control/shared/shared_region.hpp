@@ -154,8 +154,8 @@ class shared_region : public shared_failures {
     }
     /// Returns the number in `of` of each rank of this group.
     HERRING_SETUP std::vector<int> ranks_in(shared_region& of) {
-        std::vector<int> ranks;
-        for (int r = 0; r < ranks_; ++r) ranks.push_back(of.rank_of(launched_rank(r)));
+        std::vector<int> ranks(static_cast<std::size_t>(ranks_));
+        for (int r = 0; r < ranks_; ++r) ranks[static_cast<std::size_t>(r)] = of.rank_of(launched_rank(r));
         return ranks;
     }
 
