@@ -37,6 +37,7 @@
 #include "herring/ensemble/dialler_admission_impl.hpp"
 #include "herring/ensemble/dialler_impl.hpp"
 #include "herring/intra_node/shared_mapping_impl.hpp"
+#include "herring/join/gather_impl.hpp"
 #include "herring/join/join_impl.hpp"
 #include "herring/join/launch_impl.hpp"
 #include "herring/machine/private_memory_impl.hpp"

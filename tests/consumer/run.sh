@@ -73,6 +73,20 @@ packages() {
     else
         failed "find_package(herring $minor COMPONENTS sealed)"
     fi
+    if at no-pmix "$minor" pmix pmix -DHERRING_PMIX_INCLUDE=; then
+        failed "herring::pmix must be refused without libpmix"
+    elif tr -s '\n ' ' ' <"$log" | grep -q "pmix: libpmix and its headers"; then
+        echo "consumer: herring::pmix without libpmix: refused by name"
+    else
+        failed "the refusal of herring::pmix does not name libpmix"
+    fi
+    if ! pkg-config --exists pmix 2>/dev/null; then
+        echo "SKIPPED: consumer: herring::pmix: no libpmix (apt-get install libpmix-dev)"
+    elif at pmix "$minor" pmix pmix -DPROGRAM=pmix.cpp; then
+        runs "find_package(herring $minor COMPONENTS pmix)" "$work/pmix" "herring $version: no PMIx server"
+    else
+        failed "find_package(herring $minor COMPONENTS pmix)"
+    fi
     if ! command -v nvcc >/dev/null; then
         echo "SKIPPED: consumer: herring::cuda: no CUDA toolkit"
     elif at cuda "$minor" cuda cuda; then
@@ -182,7 +196,7 @@ refused_versions() {
     done
     if at no-such "$minor" "carrier_pigeon" ""; then
         failed "a component that does not exist must be refused"
-    elif tr -s '\n ' ' ' <"$log" | grep -q "tcp, asio, setup, mpi, mpi_reduce, ofi, sealed, cuda and nccl, not 'carrier_pigeon'"; then
+    elif tr -s '\n ' ' ' <"$log" | grep -q "tcp, asio, setup, mpi, mpi_reduce, pmix, ofi, sealed, cuda and nccl, not 'carrier_pigeon'"; then
         echo "consumer: a component that does not exist: refused by name"
     else
         failed "the refusal of a component does not name it"

@@ -11,6 +11,7 @@
 #include "herring/control/wire/messages.hpp"
 #include "herring/engine/command.hpp"
 #include "herring/ensemble/messages.hpp"
+#include "herring/join/gather_exchange.hpp"
 #include "row_formats.hpp"
 #include "unit/trace/timelines.hpp"
 
@@ -25,6 +26,7 @@
 #include <string>
 #include <string_view>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 using namespace herring::detail;
@@ -537,6 +539,30 @@ void timeline_corpus() {
     put("other_format", changed);
 }
 
+/// Two calls of two ranks, as gather_fuzz reads them.
+void gather_corpus() {
+    for (int variant = 0; variant < 4; ++variant) {
+        bool const is_rank_1 = variant % 2 != 0, has_secret = variant / 2 != 0;
+        gathered_rank peer;
+        peer.has_secret = has_secret;
+        byte_buffer second;
+        append(second, std::string(has_secret ? 0 : 64, 'b') + "[::1]:4711");
+        byte_buffer made = joined({1, std::uint8_t{is_rank_1}, std::uint8_t{has_secret}});
+        for (bool const last : {false, true}) {
+            byte_buffer const words = last ? std::move(second) : peer.write();
+            made.append(joined({7}));
+            for (int r = 0; r < 2; ++r)
+                made.append(
+                    joined({static_cast<std::uint8_t>(last ? 7 : 3), static_cast<std::uint8_t>(words.size())},
+                           words));
+        }
+        std::string const name = std::string(is_rank_1 ? "rank-1" : "rank-0") + (has_secret ? "-secret" : "");
+        write("gather", name, made);
+        made.drop(1); // another world
+        write("gather", name + "-cut", made);
+    }
+}
+
 } // namespace
 
 int main(int count, char** words) {
@@ -548,6 +574,7 @@ int main(int count, char** words) {
     tcp_corpus();
     tcp_lane_corpus();
     environment_corpus();
+    gather_corpus();
     shared_lane_corpus();
     timeline_corpus();
     ensemble_control_corpus();

@@ -8,7 +8,7 @@
 # --short: only public headers alone, those beside herring.hpp and of the axes' and operations' folders: what a program can
 # include first. The others come through them, and all together in one file.
 #
-# Headers that need MPI, libfabric or libcrypto are left out where that is not installed, with a line that says so; headers of
+# Headers that need MPI, PMIx, libfabric or libcrypto are left out where that is not installed, with a line that says so; headers of
 # language CUDA (.cuh) are compiled by nvcc where there is one, unless compilers are named, and nvcc is not among them.
 set -u
 root=$(cd "$(dirname "$0")/../.." && pwd)
@@ -18,6 +18,7 @@ cd "$root" || exit 1
 flags="-std=c++20 -fsyntax-only -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror"
 export mpi_flags
 mpi_flags=$(mpicxx --showme:compile 2>/dev/null || mpicxx -compile_info 2>/dev/null | grep -oE -- '-I[^ ]+' | tr '\n' ' ')
+mpi_flags+=" $(pkg-config --cflags-only-I pmix 2>/dev/null | sed 's/-I/-isystem /g')"
 
 # twice HEADER ...: a source that includes each twice, after macros of one letter. Libcrypto's own headers have names of one letter.
 twice() { [[ "$*" != */sealed* && "$*" != */aes_gcm* ]] || echo "#include <openssl/evp.h>"; printf '#define %s 1(\n' {A..Z}; for name in "$@"; do printf '#include "%s"\n#include "%s"\n' "$name" "$name"; done; }
@@ -59,6 +60,7 @@ for header in "${all[@]}"; do
     needs=
     case $header in
     */mpi.hpp | */mpi/*.hpp) needs=mpi.h ;;
+    */pmix.hpp) needs=pmix.h ;;
     */ofi.hpp | */ofi_*.hpp) needs=rdma/fabric.h ;;
     */sealed.hpp | */sealed/*.hpp | */aes_gcm.hpp) needs=openssl/evp.h ;;
     */tcp_asio.hpp | */asio.hpp) needs=boost/asio/io_context.hpp ;;

@@ -36,6 +36,9 @@ class secret {
     /// Cost:    four blocks of SHA-256.
     HERRING_SEPARABLE secret_key key(std::span<std::byte const> salt) const noexcept;
 
+    /// Becomes the secret of one job, which is of no use to another: a key of this one and `job`.
+    HERRING_SEPARABLE void bind(std::span<std::byte const> job) noexcept;
+
   private:
     secret_key key_;
 };

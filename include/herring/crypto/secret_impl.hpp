@@ -60,6 +60,10 @@ HERRING_SEPARABLE secret_key secret::key(std::span<std::byte const> salt) const 
     return hkdf_extract(salt, key_.bytes());
 }
 
+HERRING_SEPARABLE void secret::bind(std::span<std::byte const> job) noexcept {
+    key_ = hkdf_key(key_, "herring job", job);
+}
+
 HERRING_SEPARABLE secrets read_secrets(std::string const& path, std::string_view name) {
     auto const refuse = [&](std::initializer_list<text_part> why) {
         throw error(errc::bad_argument, -1, -1, "join", {name, " is '", path, "', which ", text(why)});

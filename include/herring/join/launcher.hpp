@@ -71,14 +71,17 @@ HERRING_SETUP inline void check_no_launcher(variables const& from) {
                  {"MV2_COMM_WORLD_RANK", "MVAPICH2"},
                  {"ALPS_APP_PE", "aprun"}};
     // Open MPI's MPI_Init sets PMIX_RANK=0 without a launcher. With several ranks another rank throws.
-    for (auto const& one : known)
-        if (from.has(one.variable) && !(one.variable == known[0].variable && from.text(one.variable) == "0"))
-            bad_setting(
-                {one.variable, " is '", from.text(one.variable), "', so a launcher of ", one.launcher,
-                 " has started this rank, and join does not know from it how many ranks there are and "
-                 "where rank 0 is; set HERRING_RANK and HERRING_SIZE from the launcher's variables and "
-                 "HERRING_ADDR=host:port of rank 0, or call join(MPI_COMM_WORLD) in an MPI program; to "
-                 "run alone, HERRING_RANK=0 HERRING_SIZE=1"});
+    for (auto const& one : known) {
+        bool const pmix = one.variable == known[0].variable;
+        if (!from.has(one.variable) || (pmix && from.text(one.variable) == "0")) continue;
+        bad_setting({one.variable, " is '", from.text(one.variable), "', so a launcher of ", one.launcher,
+                     " has started this rank, and join does not know from it how many ranks there are and "
+                     "where rank 0 is; ",
+                     pmix ? "call herring::join_pmix() (herring/join/pmix.hpp); or " : "",
+                     "set HERRING_RANK and HERRING_SIZE from the launcher's variables and "
+                     "HERRING_ADDR=host:port of rank 0, or call join(MPI_COMM_WORLD) in an MPI program; to "
+                     "run alone, HERRING_RANK=0 HERRING_SIZE=1"});
+    }
 }
 
 /// Reads rank and size from two variables, of which both are set, or neither. True if they are set.

@@ -3,16 +3,15 @@
 #ifndef HERRING_JOIN_MPI_HPP
 #define HERRING_JOIN_MPI_HPP
 
-#include "herring/base/codec.hpp"
 #include "herring/base/config.hpp"
-#include "herring/control/all_or_none.hpp"
+#include "herring/base/error.hpp"
+#include "herring/base/fixed_array.hpp"
 #include "herring/control/gather_result.hpp"
-#include "herring/crypto/random.hpp"
-#include "herring/crypto/secret.hpp"
-#include "herring/join/environment.hpp"
+#include "herring/control/world.hpp"
+#include "herring/join/gather.hpp"
+#include "herring/join/gather_call.hpp"
 #include "herring/join/join.hpp"
-#include "herring/join/join_as.hpp"
-#include "herring/machine/name_lookup.hpp"
+#include "herring/model/join_options.hpp"
 
 // The C++ bindings, which MPI-3 removed, would bring virtual functions and warnings.
 #ifndef OMPI_SKIP_MPICXX
@@ -23,15 +22,9 @@
 #endif
 #include <mpi.h>
 
-#include <cerrno>
 #include <cstddef>
-#include <cstdint>
-#include <cstring>
 #include <span>
-#include <string>
-#include <string_view>
 #include <utility>
-#include <vector>
 
 namespace HERRING_NAMESPACE {
 
@@ -68,15 +61,6 @@ HERRING_SETUP inline gather_result mpi_gather(MPI_Comm communicator, int rank, i
     return all;
 }
 
-/// Returns 64 random hexadecimal digits.
-HERRING_SETUP inline std::string random_secret() {
-    std::string digits;
-    for (std::byte const b : random_nonce())
-        for (int const shift : {4, 0})
-            digits += "0123456789abcdef"[std::to_integer<unsigned>(b) >> shift & 15u];
-    return digits;
-}
-
 /// Throws outside MPI_Init and MPI_Finalize, where MPI would end the program.
 HERRING_SETUP inline void mpi_runs() {
     int begun = 0, over = 0;
@@ -86,38 +70,6 @@ HERRING_SETUP inline void mpi_runs() {
     throw error(errc::bad_state, -1, -1, "join",
                 {begun == 0 ? "MPI_Init has not been called" : "MPI_Finalize has been called",
                  "; join(MPI_Comm) asks MPI who is who: call it between the two"});
-}
-
-/// Listens on rank 0, and stores the address in `who`. `nearby`: every rank is on this node.
-HERRING_SETUP inline std::vector<int> mpi_listen(join_target& who, std::string const& address, bool nearby,
-                                                 time_point deadline) {
-    if (!address.empty()) {
-        std::vector<int> listeners;
-        host_and_port const at = split_address(address, "HERRING_ADDR");
-        who.host = at.host;
-        who.port = at.port;
-        failure const how = failure_of(
-            0, "join", [&] { listeners = listen_on_all(resolve_address(who, deadline), who, deadline); });
-        if (how.what == errc::ok) return listeners;
-        // The world of each communicator listens, and keeps its port as long as it lives.
-        throw error(how.what, 0, -1, "join",
-                    {how.text,
-                     "; a program that joins several communicators leaves HERRING_ADDR out, for one address "
-                     "serves one of them: rank 0 then takes a free port, and MPI tells the others which"});
-    }
-    who.host = !who.interface.empty() ? interface_address_of(who.interface, 0)
-               : nearby               ? std::string("127.0.0.1")
-                                      : outward_address();
-    std::string why;
-    fixed_array<endpoint> const at = resolve(who.host, 0, deadline, why);
-    int const socket = at.empty() ? -1 : listen_on(at[0]);
-    if (socket < 0)
-        throw error(errc::unreachable, 0, -1, "join",
-                    {"rank 0 cannot listen on ", who.host, ": ",
-                     at.empty() ? why.c_str() : std::strerror(errno),
-                     "; set HERRING_ADDR=host:port or HERRING_INTERFACE on rank 0"});
-    who.port = local_end(socket).port();
-    return {socket};
 }
 
 } // namespace detail
@@ -138,84 +90,14 @@ HERRING_SETUP inline std::vector<int> mpi_listen(join_target& who, std::string c
 ///           herring::world world = herring::join(MPI_COMM_WORLD);
 HERRING_SETUP inline world join(MPI_Comm communicator, join_options const& options = {}) {
     detail::mpi_runs();
-    detail::join_target who;
-    detail::mpi_check(MPI_Comm_rank(communicator, &who.rank), -1, "MPI_Comm_rank");
-    detail::mpi_check(MPI_Comm_size(communicator, &who.size), who.rank, "MPI_Comm_size");
-    auto const variables = detail::variables::of_process();
-    detail::warn_of_unknown_variables(variables);
-    auto const setting = [&](std::string const& own, char const* name) {
-        return own.empty() ? std::string(variables.text(name)) : own;
+    int rank = 0, size = 0;
+    detail::mpi_check(MPI_Comm_rank(communicator, &rank), -1, "MPI_Comm_rank");
+    detail::mpi_check(MPI_Comm_size(communicator, &size), rank, "MPI_Comm_size");
+    auto const gather = [&](std::span<std::byte const> mine) {
+        return detail::mpi_gather(communicator, rank, size, mine);
     };
-    who.source = "MPI";
-    who.node = setting(options.node, "HERRING_NODE");
-    who.interface = setting(options.interface, "HERRING_INTERFACE");
-    who.on_failure = options.on_failure;
-    who.times = detail::read_times(options.failure_detector, options.default_timeout, variables,
-                                   "join_options", "join");
-    time_point const deadline = detail::deadline_in(options.timeout);
-
-    // Errors of one rank alone come before another rank waits for it.
-    auto const together = [&](failure const& how, std::span<std::byte const> mine) {
-        return detail::all_or_none(who.rank, "join", how, mine, [&](std::span<std::byte const> bytes) {
-            return detail::mpi_gather(communicator, who.rank, who.size, bytes);
-        });
-    };
-    std::string const name = detail::node_identity();
-    struct {
-        std::uint64_t node = 0;
-        std::uint64_t has_secret = 0;
-    } mine;
-    failure const sound = detail::failure_of(who.rank, "join", [&] {
-        detail::read_role(who, options, variables);
-        if (!who.interface.empty()) detail::interface_address_of(who.interface, 0);
-        who.seals = detail::read_protection(options, variables);
-        if (who.seals != nullptr) who.seals->check(who.rank);
-        // Not required: without a secret, MPI carries one.
-        who.secret =
-            detail::read_secret(options.secret, options.secret_file, false, "join_options", variables);
-    });
-    mine.node = detail::hash_of(name.data(), name.size());
-    mine.has_secret = who.secret.has_value() ? 1 : 0;
-    auto const all = together(sound, std::as_bytes(std::span(&mine, 1)));
-    if (who.size == 1) return detail::join_as(std::move(who), options.timeout);
-    bool nearby = true;
-    for (std::size_t r = 0; r < all.size(); ++r) {
-        auto other = mine;
-        if (!detail::wire::read_value(all[r], other)) continue;
-        nearby = nearby && other.node == mine.node;
-        if (other.has_secret != mine.has_secret)
-            throw error(errc::mismatch, who.rank, static_cast<int>(r), "join",
-                        {mine.has_secret != 0 ? "it has no secret, this rank has one"
-                                              : "it has a secret, this rank has none",
-                         "; set HERRING_SECRET or HERRING_SECRET_FILE alike on every rank, or on none: then "
-                         "MPI hands one "
-                         "out"});
-    }
-
-    std::string address; // of rank 0, behind the secret, if MPI carries one
-    std::vector<int> listeners;
-    failure const how = detail::failure_of(who.rank, "join", [&] {
-        if (who.rank != 0) return;
-        listeners = detail::mpi_listen(who, setting(options.address, "HERRING_ADDR"), nearby, deadline);
-        if (!who.secret) address = detail::random_secret();
-        address += detail::local_end(listeners[0]).text();
-    });
-    auto const addresses = together(how, std::as_bytes(std::span<char const>(address)));
-    std::string_view text(reinterpret_cast<char const*>(addresses[0].data()), addresses[0].size());
-    if (!who.secret) {
-        std::string_view const given = text.substr(0, 2 * detail::secret_key::size);
-        text.remove_prefix(given.size());
-        if (!detail::secret_fault(given).empty())
-            throw error(errc::protocol, who.rank, 0, "join",
-                        "rank 0 handed out no secret of 64 digits; run one build of Herring on all ranks");
-        who.secret.emplace(detail::secrets{detail::secret(given), {}, {}});
-    }
-    if (who.rank != 0) {
-        detail::host_and_port const at = detail::split_address(text, "rank 0's address");
-        who.host = at.host;
-        who.port = at.port;
-    }
-    return detail::join_as(std::move(who), options.timeout, std::move(listeners));
+    return detail::join_by(detail::gather_call::by(gather), rank, size, options,
+                           {"MPI", "communicators", true});
 }
 
 } // namespace HERRING_NAMESPACE

@@ -210,6 +210,9 @@ TEST_CASE("join: a launcher that does not say how many ranks there are is no wor
         CHECK(says(error_of({{variable, "3"}}),
                    {variable + " is '3'", "a launcher of " + launcher, "set HERRING_RANK and HERRING_SIZE",
                     "HERRING_ADDR=host:port", "to run alone, HERRING_RANK=0 HERRING_SIZE=1"}));
+        bool const told =
+            error_of({{variable, "3"}}).find("call herring::join_pmix() (") != std::string::npos;
+        CHECK(told == (launcher == "PMIx"));
         CHECK(read({{variable, "3"}, {"HERRING_RANK", "0"}, {"HERRING_SIZE", "1"}}).size == 1);
         CHECK(read({{variable, "3"}}, rank_of(0, 1, "")).size == 1);
         CHECK(read({{variable, "1"},
