@@ -12,6 +12,8 @@
 //                                 row, in one run, so that all find the same machine; --rounds 15
 //     --operation forms           an all-reduce of one tensor in the same turns: a step with the reducer's own, a buffer of the
 //                                 caller's, and a step with memory of the caller's
+//     --operation rules           all_reduce and reduce_scatter of a reducer with one rule, and of one with update::any of five, in
+//                                 such turns
 //     --operation all_moments     the same beside what it stands for: two all-reduces, with the squares between them; and beside one
 //     --sizes 8,1024 | --table FILE.csv | --late SECONDS | --uneven 1    what is measured
 //     --suite NAME [--out FILE]   and harness.hpp's options
@@ -28,6 +30,7 @@
 #include <herring/launch.hpp>
 #include <herring/transport/checked.hpp>
 #include <herring/transport/tcp.hpp>
+#include <herring/update/any.hpp>
 #ifdef BENCH_WITH_SEALED
 #include <herring/transport/sealed.hpp>
 #endif
@@ -182,6 +185,29 @@ template <class Reducer> void forms(herring::world& world, bench::options const&
                                  reduce.wait();
                              }}};
         take_turns(bench::team_of(world), opt, bytes, rows);
+    }
+}
+
+/// A reducer with one rule, one of five by the same rule, and another one with one: of two equal reducers the one that was constructed
+/// later may be slower, for its memory lies elsewhere. All read and write one buffer.
+template <class One, class Five> void rules(herring::world& world, bench::options const& opt) {
+    for (auto bytes : opt.sizes()) {
+        std::size_t const n = bytes / sizeof(float);
+        One one{world};
+        Five five{world};
+        One again{world};
+        std::vector<float> buffer(n, 1), part(one.owned(n).elements);
+        std::span<float> const x(buffer), mine(part);
+        herring::update::average const by{};
+        contender reduced[] = {{"all_reduce, one rule", [&] { one.all_reduce(x); }},
+                               {"all_reduce, one of five", [&] { five.all_reduce(x, by); }},
+                               {"all_reduce, one rule again", [&] { again.all_reduce(x); }}};
+        take_turns(bench::team_of(world), opt, bytes, reduced);
+        contender scattered[] = {
+            {"reduce_scatter, one rule", [&] { herring::reduce_scatter(one, x, mine); }},
+            {"reduce_scatter, one of five", [&] { herring::reduce_scatter(five, x, mine, by); }},
+            {"reduce_scatter, one rule again", [&] { herring::reduce_scatter(again, x, mine); }}};
+        take_turns(bench::team_of(world), opt, bytes, scattered);
     }
 }
 
@@ -349,6 +375,13 @@ int run(herring::world& world, bench::options const& opt) {
             forms<by_slow_tcp>(world, opt);
         else
             forms<by_tcp>(world, opt);
+    } else if (opt.text("operation") == "rules") {
+        using five = herring::update::any<herring::update::sum, herring::update::min, herring::update::max,
+                                          herring::update::product, average>;
+        if (shared)
+            rules<by_memory, herring::reducer<float, tcp, memory, five>>(world, opt);
+        else
+            rules<by_tcp, herring::reducer<float, tcp, five>>(world, opt);
     } else if (opt.text("operation") == "all_moments") {
         if (shared)
             moments<herring::reducer<float, tcp, memory, herring::update::moments>>(world, opt);

@@ -153,6 +153,7 @@ template <class Pack> class server : reducer_core<Pack> {
                                         .gives = static_cast<collective_program::share>(asked.gives),
                                         .takes = static_cast<collective_program::share>(asked.takes),
                                         .root = asked.root,
+                                        .rule = asked.rule,
                                         .twofold = asked.twofold},
                                        {buffer, buffer, second_buffer}, elements, deadline_in(never));
     }

@@ -161,12 +161,16 @@ struct all_calls {
             if (++turn % 4 == 1) step(reduce, into, me, turn); // every second size
             std::vector<T> const in = filled(n, ++turn);
             std::vector<T> out(n);
-            reduce.all_reduce(std::span<T const>(in), std::span<T>(out));
-            into.add<T>(me, "all_reduce", out);
             range const own = reduce.owned(n);
             std::vector<T> part(own.elements);
-            reduce_scatter(reduce, in, part);
-            into.add<T>(me, "reduce_scatter", part);
+            // By each rule, if there are several.
+            auto const combine = [&](auto... by) {
+                reduce.all_reduce(std::span<T const>(in), std::span<T>(out), by...);
+                into.add<T>(me, "all_reduce", out);
+                reduce_scatter(reduce, in, part, by...);
+                into.add<T>(me, "reduce_scatter", part);
+            };
+            by_rules<typename Reducer::pack::update>(combine);
             std::fill(out.begin(), out.end(), T{});
             all_gather(reduce, part, out);
             into.add<T>(me, "all_gather", out);
@@ -174,8 +178,10 @@ struct all_calls {
             broadcast(reduce, std::span<T>(out), root);
             into.add<T>(me, "broadcast", out);
             std::vector<T> place = in; // in place
-            reduce_scatter(reduce, place, std::span(place).subspan(own.offset, own.elements));
-            into.add<T>(me, "reduce_scatter in place", place);
+            by_rules<typename Reducer::pack::update>([&](auto... by) {
+                reduce_scatter(reduce, place, std::span(place).subspan(own.offset, own.elements), by...);
+                into.add<T>(me, "reduce_scatter in place", place);
+            });
             all_gather(reduce, std::span(place).subspan(own.offset, own.elements), place);
             into.add<T>(me, "all_gather in place", place);
             if constexpr (herring::detail::gives_deviations<typename Reducer::pack::update>) {
@@ -188,6 +194,15 @@ struct all_calls {
     }
 
   private:
+    template <class Update, class Call> static void by_rules(Call const& call) {
+        if constexpr (herring::detail::lists_rules<Update>)
+            for (std::uint8_t number = 1; number <= Update::names().size(); ++number)
+                Update::choose(number, [&]<class Rule>(std::type_identity<Rule>) {
+                    call(typename Update::rule(Rule()));
+                });
+        else
+            call();
+    }
     template <class Reducer> static void step(Reducer& reduce, results& into, int me, int turn) {
         using T = typename Reducer::element_type;
         std::vector<std::vector<T>> lent(reduce.size());

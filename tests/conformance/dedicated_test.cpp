@@ -13,6 +13,7 @@
 #include "herring/placement/dedicated.hpp"
 #include "herring/progress/progress.hpp"
 #include "herring/training.hpp"
+#include "herring/update/any.hpp"
 
 #define SANITIZED (HERRING_TEST_ASAN || HERRING_TEST_TSAN)
 
@@ -45,6 +46,10 @@ TEST_CASE("dedicated: every call, each rank a node") {
 TEST_CASE("dedicated: every call, where workers share nodes") {
     CHECK(text(as_without<all_calls, placement::dedicated, float, small_inproc, shared, update::average,
                           per_tensor>()) == "");
+}
+TEST_CASE("dedicated: every call by each of several rules") {
+    CHECK(text(as_without<all_calls, placement::dedicated, float, small_inproc, shared,
+                          update::any<update::max, update::sum, update::average>>({}, most / 2)) == "");
 }
 TEST_CASE("dedicated: every call, and moments, between processes") {
     CHECK(text(as_without<all_calls, placement::dedicated, float, small_tcp, shared, update::moments>(

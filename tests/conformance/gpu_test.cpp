@@ -13,6 +13,7 @@
 #include "herring/launch.hpp"
 #include "herring/progress/progress.hpp"
 #include "herring/transport/inproc.hpp"
+#include "herring/update/any.hpp"
 
 #include <atomic>
 #include <cstdint>
@@ -582,8 +583,21 @@ TEST_CASE("gpu: a transport that reaches devices: what others serve does not pas
     }
 }
 
+// Calls by the rules of a list in turn.
+template <class Reducer, class... Arguments>
+void rule_of_turn(Reducer& reduce, int turn, Arguments... arguments) {
+    using update = typename Reducer::pack::update;
+    if constexpr (herring::detail::lists_rules<update>)
+        update::choose(
+            static_cast<std::uint8_t>(1 + turn % static_cast<int>(update::names().size())),
+            [&]<class Rule>(std::type_identity<Rule>) { reduce.all_reduce(arguments..., Rule()); });
+    else
+        reduce.all_reduce(arguments...);
+}
+
 // Buffers outside the layout, of sizes about those of a piece (64 KiB here) and the ring (4 of them).
-template <class Node, class T> void all_reduces(names const& nodes, std::uint64_t seed) {
+template <class Node, class T, class Update = update::average>
+void all_reduces(names const& nodes, std::uint64_t seed) {
     gpu::host_machine machine({.seed = seed, .workers = 1 + static_cast<int>(seed % 2)});
     launch_options options;
     options.nodes = nodes;
@@ -591,8 +605,8 @@ template <class Node, class T> void all_reduces(names const& nodes, std::uint64_
     launch_threads(
         static_cast<int>(nodes.size()),
         [&](world& ranks) {
-            reducer<T, update::average, transport::inproc, Node> reduce(ranks, {{"a", 100}, {"b", 1000}});
-            reducer<T, update::average, transport::inproc, intra_node::shared_memory> model(ranks);
+            reducer<T, Update, transport::inproc, Node> reduce(ranks, {{"a", 100}, {"b", 1000}});
+            reducer<T, Update, transport::inproc, intra_node::shared_memory> model(ranks);
             std::size_t const piece = 65536 / sizeof(T);
             gpu::host_runtime device(ranks);
             gpu::host_runtime::memory memory(device, 6 * 65536);
@@ -605,11 +619,11 @@ template <class Node, class T> void all_reduces(names const& nodes, std::uint64_
                                             piece, piece + 1, 4 * piece, 5 * piece + 17}) {
                 mine.fills.push_back({buffer, count, 0, ranks.rank(), ++step});
                 gpu::host_runtime::launch(stream.handle(), kernels<T>::fill::run, &mine.fills.back());
-                reduce.all_reduce({buffer, count}, stream.handle());
+                rule_of_turn(reduce, step, device_span<T>(buffer, count), stream.handle());
                 mine.keeps.push_back({buffer, count, got.data()});
                 gpu::host_runtime::launch(stream.handle(), kernels<T>::keep::run, &mine.keeps.back());
                 for (std::size_t i = 0; i < count; ++i) want[i] = value<T>(ranks.rank(), 0, i, step);
-                model.all_reduce(std::span<T>(want.data(), count));
+                rule_of_turn(model, step, std::span<T>(want.data(), count));
                 machine.drain(*stream.handle());
                 wrong += count > 0 && std::memcmp(want.data(), got.data(), count * sizeof(T)) != 0;
                 // Steps go on as before.
@@ -635,6 +649,17 @@ TEST_CASE("gpu: all_reduce of device memory, the same bits as the host's") {
         all_reduces<staging, float>(nodes, ++seed);
         all_reduces<peer_sums, other_library::brain_float>(nodes, ++seed);
         all_reduces<sums_by_graphs, float>(nodes, ++seed);
+    }
+}
+TEST_CASE("gpu: all_reduce of device memory by several rules, the same bits as the host's") {
+    using rules = update::any<update::sum, update::average, update::max>;
+    std::uint64_t seed = 20;
+    for (names const& nodes : {names{"a", "a", "a"}, names{"a", "a", "b"}}) {
+        CAPTURE(nodes.size());
+        all_reduces<staging, float, rules>(nodes, ++seed);
+        all_reduces<staging_in_threads, std::int32_t, update::any<update::min, update::max>>(nodes, ++seed);
+        all_reduces<peer_sums, bfloat16, rules>(nodes, ++seed);
+        all_reduces<sums_by_graphs, float, rules>(nodes, ++seed);
     }
 }
 

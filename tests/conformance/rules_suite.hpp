@@ -3,16 +3,20 @@
 #ifndef HERRING_TESTS_CONFORMANCE_RULES_SUITE_HPP
 #define HERRING_TESTS_CONFORMANCE_RULES_SUITE_HPP
 
+#include "herring/collectives/reduce_scatter.hpp"
 #include "herring/complex.hpp"
 #include "herring/herring.hpp"
 #include "herring/indexed.hpp"
 #include "herring/intra_node/shared_memory.hpp"
 #include "herring/statistics.hpp"
+#include "herring/update/any.hpp"
 
 #include "same_bytes.hpp"
 #include "sanitizers.hpp"
 
 #include <algorithm>
+#include <chrono>
+#include <cmath>
 #include <complex>
 #include <cstddef>
 #include <cstdint>
@@ -150,17 +154,20 @@ template <class T, class Update> accumulator<T> lifted(T const& x) {
         return static_cast<accumulator<T>>(x);
 }
 
-/// By scalars, in one place: the ranks of a node in their order, then the nodes.
-template <class T, class Update> T due(topology const& map, std::size_t i, int step) {
+/// By scalars, in one place: the ranks of a node in their order, then the nodes. `given(rank)`: a contribution.
+template <class T, class Update, class Given> T due_of(topology const& map, Given const& given) {
     auto const of_node = [&](int node) {
-        auto total = lifted<T, Update>(value<T>(map.rank_of(node, 0), i, step));
+        auto total = lifted<T, Update>(given(map.rank_of(node, 0)));
         for (int l = 1; l < map.local_size(node); ++l)
-            total = Update::combine(total, lifted<T, Update>(value<T>(map.rank_of(node, l), i, step)));
+            total = Update::combine(total, lifted<T, Update>(given(map.rank_of(node, l))));
         return total;
     };
     auto total = of_node(0);
     for (int node = 1; node < map.nodes(); ++node) total = Update::combine(total, of_node(node));
     return static_cast<T>(Update::finish(total, map.size()));
+}
+template <class T, class Update> T due(topology const& map, std::size_t i, int step) {
+    return due_of<T, Update>(map, [&](int rank) { return value<T>(rank, i, step); });
 }
 
 // ---- all calls over all routes ----------------------------------------------------------------------------------------
@@ -232,6 +239,66 @@ template <class T, class Update, class Transport, class... Policies> void work(w
     std::vector<T> none;
     reduce.all_reduce(none);
 }
+
+/// Calls by the rules of a list in turn, over one reducer, each checked to the bit; a step takes the first rule.
+template <class T, class First, class... Rest> struct listed {
+    using rules = update::any<First, Rest...>;
+    // Sums of which round, and of which depend on their order.
+    static T given(int rank, std::size_t i) {
+        auto const x = static_cast<double>((i * 31 + static_cast<std::size_t>(rank) * 17) % 101) - 40;
+        if constexpr (std::is_integral_v<T>) return static_cast<T>(static_cast<long long>(x) * 1'000'003);
+        return static_cast<T>(static_cast<float>(i % 11 == 0 ? std::copysign(0.0, x) : x / 7));
+    }
+
+    template <class Transport, class... Policies> static void work(world& ranks) {
+        constexpr bool joins = (std::is_same_v<Policies, shared> || ...);
+        topology const map = joins ? ranks.topology() : ranks.topology().flat();
+        reducer<T, rules, Transport, Policies...> reduce(ranks, layout::of(std::vector<std::size_t>{3, 700}));
+        auto const by_rule = [&]<class Rule>(Rule by) {
+            typename rules::rule const chosen = by; // at run time
+            std::vector<T> in, wanted;
+            for (std::size_t i = 0; i < most<T>; ++i) {
+                in.push_back(given(ranks.rank(), i));
+                wanted.push_back(due_of<T, Rule>(map, [&](int rank) { return given(rank, i); }));
+            }
+            auto const check = [&](std::span<T const> got, std::size_t from, std::string what) {
+                if (!same_bytes(got, std::span(wanted).subspan(from, got.size())))
+                    throw std::runtime_error(what + " by " + Rule::name + " of " +
+                                             std::to_string(got.size()));
+            };
+            for (std::size_t const n : {1u, 7u, 600u, 3000u, 20'001u}) {
+                std::size_t const count = std::min(n, most<T>);
+                std::vector<T> x(in.begin(), in.begin() + static_cast<std::ptrdiff_t>(count)), y(count);
+                reduce.all_reduce(x, y, by);
+                check(y, 0, "from one buffer into another");
+                range const own = reduce.owned(count);
+                std::vector<T> mine(own.elements);
+                reduce_scatter(reduce, x, mine, by);
+                check(mine, own.offset, "reduce_scatter");
+                if (!reduce.all_reduce(x, chosen, std::chrono::seconds(60)).ok())
+                    throw std::runtime_error("fails");
+                check(x, 0, "in place");
+            }
+            T const one = reduce.all_reduce(given(ranks.rank(), 0), by);
+            check(std::span(&one, 1), 0, "one value");
+            std::vector<T> none;
+            reduce.all_reduce(none, by);
+        };
+        by_rule(First());
+        (by_rule(Rest()), ...);
+        for (std::size_t const t : {0u, 1u}) {
+            for (std::size_t i = 0; T & to : reduce.tensor(t)) to = given(ranks.rank(), i++);
+            reduce.ready(t);
+        }
+        reduce.wait();
+        for (std::size_t const t : {0u, 1u})
+            for (std::size_t i = 0; T const& got : reduce.tensor(t)) {
+                T const wanted = due_of<T, First>(map, [&](int rank) { return given(rank, i); });
+                if (!same(got, wanted)) throw std::runtime_error("a step takes another rule than the first");
+                ++i;
+            }
+    }
+};
 
 } // namespace rules
 

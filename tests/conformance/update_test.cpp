@@ -4,6 +4,7 @@
 
 #include "doctest/doctest.h"
 
+#include "herring/update/any.hpp"
 #include "herring/update/rules.hpp"
 
 using namespace herring::conformance;
@@ -80,6 +81,12 @@ TEST_CASE("update: max") { CHECK(text(update_suite<update::max>()) == ""); }
 TEST_CASE("update: product") { CHECK(text(update_suite<update::product>()) == ""); }
 TEST_CASE("update: logical_and") { CHECK(text(update_suite<update::logical_and>()) == ""); }
 TEST_CASE("update: logical_or") { CHECK(text(update_suite<update::logical_or>()) == ""); }
+TEST_CASE("update: a list of rules, as its first") {
+    CHECK(text(update_suite<update::any<update::average, update::max>>()) == "");
+    CHECK(text(update_suite<update::any<update::sum, mean_of_squares>>()) == "");
+    CHECK(text(update_suite<update::any<mean_of_squares, update::sum>>()) == "");
+    CHECK(text(update_suite<update::any<least_magnitude, damped>>()) == "");
+}
 TEST_CASE("update: rules that lift") {
     CHECK(text(update_suite<mean_of_squares>()) == "");
     CHECK(text(update_suite<least_magnitude>()) == "");

@@ -14,6 +14,7 @@
 #include <herring/optimizer/adamw.hpp>
 #include <herring/training.hpp>
 #include <herring/transport/tcp.hpp>
+#include <herring/update/any.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -141,6 +142,22 @@ herring::launch_options on(std::vector<std::string> nodes) {
     options.timeout = std::chrono::seconds(120);
     return options;
 }
+
+// [snippet rules]
+/// The sum and the least of all ranks' first values, and a bound of each element, by one reducer.
+int bounds(herring::world& world, std::vector<double>& field, bool upper) {
+    namespace update = herring::update;
+    using rules = update::any<update::sum, update::min, update::max>;
+    herring::reducer<double, herring::transport::tcp, herring::intra_node::shared_memory, rules> reduce(
+        world);
+    double const total = reduce.all_reduce(field[0], update::sum{});
+    double const least = reduce.all_reduce(field[0], update::min{});
+    rules::rule const by = upper ? rules::rule(update::max{}) : update::min{}; // chosen at run time
+    reduce.all_reduce(field, by);
+    return total == world.size() * (world.size() - 1) / 2 && least == 0 && field[0] == world.size() - 1 ? 0
+                                                                                                        : 1;
+}
+// [end]
 
 // [snippet bytes]
 /// Rank 0's text, on every rank.
@@ -329,6 +346,16 @@ TEST_CASE("reference: rows and columns of a grid") {
     CHECK(herring::launch(
               6, [](herring::world& world) { return rows_and_columns(world) == 0 ? 0 : 1; },
               on({"a", "a", "b", "b", "c", "c"})) == 0);
+}
+
+TEST_CASE("reference: rules named by calls") {
+    CHECK(herring::launch(
+              4,
+              [](herring::world& world) {
+                  std::vector<double> field(100, world.rank());
+                  return bounds(world, field, true);
+              },
+              on({"a", "a", "b", "b"})) == 0);
 }
 
 TEST_CASE("reference: bytes of one rank for all") {

@@ -15,6 +15,7 @@
 #include "herring/optimizer/sgd.hpp"
 #include "herring/training.hpp"
 #include "herring/transport/inproc.hpp"
+#include "herring/update/any.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -128,6 +129,17 @@ TEST_CASE("serve: commands that no worker gives are told from those that they gi
     CHECK_FALSE(detail::command_desk<two, true>::is_given(moments, map));
     moments.twofold = true;
     CHECK(detail::command_desk<two, true>::is_given(moments, map));
+    using chosen = detail::session<detail::pack_of<
+        reducer<float, inproc, placement::dedicated, update::any<update::sum, update::max>>>::type>;
+    auto const given_by = [&](command what, std::uint8_t rule) {
+        what.rule = rule;
+        return detail::command_desk<chosen, true>::is_given(what, map);
+    };
+    CHECK(given_by({.what = command::kind::collective}, 2));
+    CHECK_FALSE(given_by({.what = command::kind::collective}, 3));
+    CHECK_FALSE(given_by(gather, 1)); // which combines nothing
+    wrong = {.what = command::kind::collective, .rule = 1};
+    CHECK_FALSE(given(wrong)); // of a reducer with one rule
     using training = detail::session<
         detail::pack_of<reducer<float, inproc, placement::dedicated, optimizer::adamw>>::type>;
     CHECK_FALSE(detail::command_desk<training, true>::is_given(

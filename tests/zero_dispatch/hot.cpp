@@ -27,6 +27,11 @@ using local = herring::reducer<float, herring::transport::inproc, herring::intra
 using committee = herring::reducer<float, herring::transport::inproc, herring::intra_node::shared_memory,
                                    herring::update::moments, tracing>;
 
+using rules = herring::update::any<herring::update::sum, herring::update::average, herring::update::min,
+                                   herring::update::max, herring::update::product>;
+using chosen =
+    herring::reducer<float, herring::transport::inproc, herring::intra_node::shared_memory, rules, tracing>;
+
 using trainer = herring::reducer<float, herring::transport::inproc, herring::intra_node::shared_memory,
                                  herring::optimizer::adamw, tracing>;
 using in_two =
@@ -44,6 +49,14 @@ void hot_served_wait(served& reduce) { reduce.wait(); }
 void hot_served_all_reduce(served& reduce, std::span<float> const* inout) { reduce.all_reduce(*inout); }
 void hot_served_collectives(served& reduce, std::span<float> const* all, std::span<float> const* mine) {
     run_collectives(reduce, *all, *mine);
+}
+
+void hot_chosen_all_reduce(chosen& reduce, std::span<float> const* inout, rules::rule by) {
+    reduce.all_reduce(*inout, by);
+}
+void hot_chosen_reduce_scatter(chosen& reduce, std::span<float> const* all, std::span<float> const* mine,
+                               rules::rule by) {
+    herring::reduce_scatter(reduce, *all, *mine, by);
 }
 
 void hot_trainer_ready(trainer& train, std::size_t i) { train.ready(i); }
@@ -104,6 +117,11 @@ int main() {
         });
         hot_trainer_ready(train, 0);
         hot_trainer_wait(train);
+        chosen reduce(world);
+        std::vector<float> all(1000, 1.0f), mine(reduce.owned(1000).elements);
+        std::span<float> const of_all(all), of_mine(mine);
+        hot_chosen_all_reduce(reduce, &of_all, herring::update::max());
+        hot_chosen_reduce_scatter(reduce, &of_all, &of_mine, herring::update::min());
         calls_of_committee<committee>{.moments = hot_local_moments}.run(world);
 #endif
     });

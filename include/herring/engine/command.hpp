@@ -32,6 +32,7 @@ struct command {
         0; ///< collective: its number in the engine's list, and what each rank gives and takes
     std::uint8_t gives = 0, takes = 0;
     bool twofold = false;               ///< two results for each element
+    std::uint8_t rule = 0;              ///< of update::any: `execution::rule`
     std::int32_t root = -1;             ///< rank, if the call has one
     std::uint64_t elements = 0;         ///< of the buffer
     std::uint64_t number = 0;           ///< commands before this one
@@ -42,11 +43,11 @@ struct command {
     /// False: no worker says that. `operations`: in the engine's list; `ranks`: of the world.
     HERRING_SEPARABLE bool read(std::span<std::byte const> from, std::size_t operations, int ranks) noexcept;
 
-    /// The command as part of a sentence.
+    /// The command as part of a sentence. `rules`: the names of those that calls choose from.
     struct words {
         char text[96];
     };
-    HERRING_SEPARABLE words text() const noexcept;
+    HERRING_SEPARABLE words text(std::span<char const* const> rules = {}) const noexcept;
     /// The worker's call that gives it.
     HERRING_SEPARABLE char const* call() const noexcept;
 };

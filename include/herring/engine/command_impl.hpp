@@ -31,6 +31,7 @@ HERRING_SEPARABLE void command::write(std::span<std::byte, bytes> to) const noex
     put(&to[8], elements);
     put(&to[16], number);
     to[24] = std::byte{twofold};
+    to[25] = std::byte{rule};
     std::memcpy(&to[40], name.data(), name.size());
 }
 
@@ -45,8 +46,9 @@ HERRING_SEPARABLE bool command::read(std::span<std::byte const> from, std::size_
     elements = in.number<std::uint64_t>();
     number = in.number<std::uint64_t>();
     auto const flag = in.number<std::uint8_t>();
+    rule = in.number<std::uint8_t>();
     bool zero = true;
-    for (int i = 0; i < 15; ++i) zero = in.number<std::uint8_t>() == 0 && zero;
+    for (int i = 0; i < 14; ++i) zero = in.number<std::uint8_t>() == 0 && zero;
     in.bytes(std::as_writable_bytes(std::span(name)));
     if (!in.done() || !zero || flag > 1 || name.back() != '\0') return false;
     wire::make_printable({name.data(), std::strlen(name.data())});
@@ -57,7 +59,7 @@ HERRING_SEPARABLE bool command::read(std::span<std::byte const> from, std::size_
            takes <= 3 && root >= -1 && root < ranks && elements <= most_elements;
 }
 
-HERRING_SEPARABLE command::words command::text() const noexcept {
+HERRING_SEPARABLE command::words command::text(std::span<char const* const> rules) const noexcept {
     words said{};
     auto const put_text = [&](char const* format, auto... values) {
         std::snprintf(said.text, sizeof said.text, format, values...);
@@ -68,7 +70,9 @@ HERRING_SEPARABLE command::words command::text() const noexcept {
         put_text("%s", "in a step");
         break;
     case kind::collective:
-        if (root >= 0)
+        if (rule > 0 && rule <= rules.size())
+            put_text("in %s by %.20s of %llu elements", name.data(), rules[rule - 1u], n);
+        else if (root >= 0)
             put_text("in %s of %llu elements from rank %d", name.data(), n, static_cast<int>(root));
         else
             put_text("in %s of %llu elements", name.data(), n);

@@ -60,6 +60,7 @@ struct execution {
     std::uint32_t shard_count = 0;
     route path = route::local;
     std::uint8_t operation = 0; ///< place in the engine's list of operations
+    std::uint8_t rule = 0; ///< of update::any: the call's, from 1; 0: none is named, and the first is taken
     /// Bytes of an element of this bucket, as stored; 0: an element of the plan, whose size the engine sets.
     std::uint16_t element_bytes = 0;
     std::int32_t root = -1;   ///< rank; −1: the call has none
@@ -101,9 +102,22 @@ constexpr std::uint32_t fingerprint_of(std::uint64_t elements, std::uint64_t lab
     return static_cast<std::uint32_t>((mixed ^ (mixed >> 29)) * 0xbf58476d1ce4e5b9u >> 44);
 }
 
+/// The fingerprint of a call by a rule of update::any: ranks that differ in the rule alone know each other's.
+constexpr std::uint32_t fingerprint_by(std::uint8_t rule, std::uint32_t of_call) noexcept {
+    return of_call ^ rule;
+}
+/// Returns the rule of a rank that is in the same call as `e`, from its fingerprint; 0: in another one.
+constexpr std::uint8_t rule_in(execution const& e, std::uint32_t fingerprint, std::size_t rules) noexcept {
+    std::uint32_t const other = (fingerprint ^ e.fingerprint) ^ e.rule;
+    return e.rule > 0 && other <= rules ? static_cast<std::uint8_t>(other) : std::uint8_t{0};
+}
+
 /// The number of an execution and its operation's fingerprint: local ranks compare it.
 constexpr std::uint64_t stamp_of(execution const& e, std::uint64_t number) noexcept {
     return number << 20 | e.fingerprint;
+}
+constexpr std::uint32_t fingerprint_in(std::uint64_t stamp) noexcept {
+    return static_cast<std::uint32_t>(stamp & 0xf'ffff);
 }
 
 /// A range of one execution's bucket.

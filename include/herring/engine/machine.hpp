@@ -190,7 +190,7 @@ bool machine<Transport, IntraNode, Trace, Traffic...>::next_has_arrived() noexce
     std::uint64_t const number = core.ledger.all_arrived();
     if (core.ledger.arrived() <= number || core.node.first_not_arrived(number) >= 0) return false;
     int const other = local_.differs(core.ledger.at(number), number);
-    if (other >= 0) core.mismatch_on_node(other, core.ledger.at(number));
+    if (other >= 0) core.mismatch_on_node(other, core.ledger.at(number), local_.stamp_of_rank(other, number));
     return other < 0;
 }
 

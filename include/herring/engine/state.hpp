@@ -136,7 +136,7 @@ struct engine_state {
     /// engine.
     bool matches(int from, arrival const& got, execution const& e, std::size_t bytes_due) noexcept {
         if (got.fingerprint == e.fingerprint && got.bytes == bytes_due) return true;
-        mismatch(from, e, "of another size");
+        mismatch(from, e, "of another size", rule_in(e, got.fingerprint, rules.size()));
         return false;
     }
 
@@ -152,10 +152,14 @@ struct engine_state {
         return true;
     }
 
-    /// Ends the engine: `with` is not in execution `e`, as this rank is.
-    HERRING_SEPARABLE void mismatch(int with, execution const& e, char const* how) noexcept;
-    void mismatch_on_node(int with_local, execution const& e) noexcept {
-        mismatch(who.map.rank_of(who.node, with_local), e, "of another size");
+    /// Ends the engine: `with` is not in execution `e`, as this rank is. `rule`: `with` is in the same call,
+    /// by that rule; 0: in another one.
+    HERRING_SEPARABLE void mismatch(int with, execution const& e, char const* how,
+                                    std::uint8_t rule = 0) noexcept;
+    /// `stamp`: of the execution that the other rank is in.
+    void mismatch_on_node(int with_local, execution const& e, std::uint64_t stamp) noexcept {
+        mismatch(who.map.rank_of(who.node, with_local), e, "of another size",
+                 rule_in(e, fingerprint_in(stamp), rules.size()));
     }
 
     /// Returns the failure that ended the world, in this rank's words; a rank that differs from the one that
@@ -198,7 +202,8 @@ struct engine_state {
 
     execution_ledger ledger;
     failure_state failures;
-    hyper_values values; ///< of the optimizer, between whose steps alone they change
+    hyper_values values;                ///< of the optimizer, between whose steps alone they change
+    std::span<char const* const> rules; ///< names of those that `execution::rule` chooses from, for errors
     fixed_array<peer> peers;
     fixed_array<node_part> node_parts; ///< room for the parts of one chunk
 

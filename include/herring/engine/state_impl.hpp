@@ -79,16 +79,18 @@ HERRING_SEPARABLE engine_state::engine_state(failure_sink sink, int rank, topolo
     for (std::size_t i = 0; i < with.size(); ++i) peers[i].rank = with[i];
 }
 
-/// "a call of broadcast from rank 1 with 1000 elements".
-inline void name_execution(char (&to)[96], execution const& e) noexcept {
-    char root[24] = "";
-    if (e.root >= 0) std::snprintf(root, sizeof root, " from rank %d", e.root);
+/// "a call of broadcast from rank 1 with 1000 elements", "a call of all_reduce by max with 1000 elements".
+inline void name_execution(char (&to)[96], execution const& e, std::span<char const* const> rules) noexcept {
+    char beside[24] = "";
+    if (e.root >= 0) std::snprintf(beside, sizeof beside, " from rank %d", e.root);
+    if (e.rule > 0 && e.rule <= rules.size())
+        std::snprintf(beside, sizeof beside, " by %s", rules[e.rule - 1u]);
     if (e.label != no_bucket)
-        std::snprintf(to, sizeof to, "bucket %u of a step%s with %zu elements", e.label, root, e.elements);
+        std::snprintf(to, sizeof to, "bucket %u of a step%s with %zu elements", e.label, beside, e.elements);
     else if (std::strcmp(e.name, "serve") == 0)
         std::snprintf(to, sizeof to, "herring::serve");
     else
-        std::snprintf(to, sizeof to, "a call of %.24s%s with %zu elements", e.name, root, e.elements);
+        std::snprintf(to, sizeof to, "a call of %.24s%s with %zu elements", e.name, beside, e.elements);
 }
 
 HERRING_SEPARABLE bool engine_state::is_update(execution const& e) const noexcept {
@@ -97,20 +99,26 @@ HERRING_SEPARABLE bool engine_state::is_update(execution const& e) const noexcep
 
 inline constexpr char has_values[] = " has hyper values "; // a list follows
 
-HERRING_SEPARABLE void engine_state::mismatch(int with, execution const& e, char const* how) noexcept {
+HERRING_SEPARABLE void engine_state::mismatch(int with, execution const& e, char const* how,
+                                              std::uint8_t rule) noexcept {
     char what[96];
-    name_execution(what, e);
+    name_execution(what, e, rules);
     bool const agrees = std::strcmp(e.name, "settle") == 0 || std::strcmp(e.name, "wait") == 0;
     bool const updates = is_update(e);
     char const* const more = agrees ? ", and let due() of the sync policy follow from steps and ballots alone"
                              : updates ? ", and set the same hyper values before the step"
                                        : "";
     char text[416];
-    auto const length = static_cast<std::size_t>(std::snprintf(
-        text, sizeof text,
-        "rank %d is in another operation, or in one %s%s: rank %d is in %s; let all ranks make the same "
-        "calls with the same sizes, in the same order%s",
-        with, how, updates ? ", or has other hyper values" : "", who.rank, what, more));
+    auto const length = static_cast<std::size_t>(
+        rule > 0
+            ? std::snprintf(text, sizeof text,
+                            "rank %d is in this call by %.24s: rank %d is in %s; let all ranks make the "
+                            "same calls by the same rules, in the same order",
+                            with, rules[rule - 1u], who.rank, what)
+            : std::snprintf(text, sizeof text,
+                            "rank %d is in another operation, or in one %s%s: rank %d is in %s; let all "
+                            "ranks make the same calls with the same sizes, in the same order%s",
+                            with, how, updates ? ", or has other hyper values" : "", who.rank, what, more));
     constexpr std::size_t left = 48; // for what another rank puts before it
     if (updates && length + 40 + left < sizeof text) {
         std::size_t const begin =
@@ -142,7 +150,7 @@ HERRING_SEPARABLE failure engine_state::told(failure const& why) const noexcept 
         return as_seen_by(precise, who.rank);
     }
     char what[96];
-    name_execution(what, e);
+    name_execution(what, e, rules);
     std::size_t const length = std::strlen(seen.text);
     std::snprintf(seen.text + length, sizeof seen.text - length, "; rank %d is in %s", who.rank, what);
     return seen;

@@ -4,6 +4,7 @@
 #define HERRING_KERNEL_FOLD_HPP
 
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <span>
 #include <type_traits>
@@ -303,9 +304,9 @@ HERRING_ALWAYS_INLINE void choose_finish(int ranks, Kernel&& kernel) noexcept {
 ///           stack.
 /// Lifetime: a target may be a source of the same type, in place; it must not overlap a source otherwise, nor
 ///           be the memory of a source that is wider than Element.
-template <class Update, element_type Element>
+template <herring::detail::one_rule Update, element_type Element>
 void fold(std::span<source const> before, std::span<source const> group, std::span<source const> after,
-          std::span<Element* const> targets, std::size_t count, int ranks) noexcept {
+          std::span<Element* const> targets, std::size_t count, int ranks, std::uint8_t = 0) noexcept {
     detail::choose_finish<Update, Element>(ranks, [&](auto finish) {
         if (targets.size() == 1)
             detail::fold_tiles<Update, Element>(
@@ -317,12 +318,20 @@ void fold(std::span<source const> before, std::span<source const> group, std::sp
                 detail::targets_sink<Element, decltype(finish)>{targets.data(), targets.size(), 0, finish});
     });
 }
+/// The same by a rule of `update::any`: its place in the list, from 1; 0 is the first. So of all of these.
+template <herring::detail::lists_rules Update, element_type Element>
+void fold(std::span<source const> before, std::span<source const> group, std::span<source const> after,
+          std::span<Element* const> targets, std::size_t count, int ranks, std::uint8_t rule = 0) noexcept {
+    Update::choose(rule, [&]<class Rule>(std::type_identity<Rule>) {
+        fold<Rule, Element>(before, group, after, targets, count, ranks);
+    });
+}
 
 /// The same without a group.
 template <class Update, element_type Element>
-void fold(std::span<source const> sources, std::span<Element* const> targets, std::size_t count,
-          int ranks) noexcept {
-    fold<Update, Element>(sources, {}, {}, targets, count, ranks);
+void fold(std::span<source const> sources, std::span<Element* const> targets, std::size_t count, int ranks,
+          std::uint8_t rule = 0) noexcept {
+    fold<Update, Element>(sources, {}, {}, targets, count, ranks, rule);
 }
 
 /// Folds the contributions of two ranks, one of them in another core's cache, and overwrites that one with
@@ -335,9 +344,9 @@ void fold(std::span<source const> sources, std::span<Element* const> targets, st
 ///           have just been read, so they are written in the first-level cache; a separate copy of `refill`
 ///           would fetch them again.
 /// Lifetime: `target` may be the other source, in place.
-template <class Update, element_type Element>
+template <herring::detail::one_rule Update, element_type Element>
 void fold_exchanging(source const (&sources)[2], Element* target, std::size_t count, int ranks,
-                     Element* place, std::span<Element const> refill) noexcept {
+                     Element* place, std::span<Element const> refill, std::uint8_t = 0) noexcept {
     detail::choose_finish<Update, Element>(ranks, [&](auto finish) {
         using sink = detail::exchanging_sink<Element, decltype(finish)>;
         auto const part = [&](std::size_t from, std::size_t to, Element const* next) {
@@ -351,20 +360,37 @@ void fold_exchanging(source const (&sources)[2], Element* target, std::size_t co
         if (refill.size() < count) part(refill.size(), count, nullptr);
     });
 }
+template <herring::detail::lists_rules Update, element_type Element>
+void fold_exchanging(source const (&sources)[2], Element* target, std::size_t count, int ranks,
+                     Element* place, std::span<Element const> refill, std::uint8_t rule = 0) noexcept {
+    Update::choose(rule, [&]<class Rule>(std::type_identity<Rule>) {
+        fold_exchanging<Rule, Element>(sources, target, count, ranks, place, refill);
+    });
+}
 
 /// Folds contributions into a partial sum in accumulator<Element>, neither finished nor rounded.
 ///
 /// Lifetime: `target` may be a source in the accumulator's type (in place) at the same index.
-template <class Update, element_type Element>
+template <herring::detail::one_rule Update, element_type Element>
 void fold_partial(std::span<source const> before, std::span<source const> group,
-                  std::span<source const> after, accumulator<Element>* target, std::size_t count) noexcept {
+                  std::span<source const> after, accumulator<Element>* target, std::size_t count,
+                  std::uint8_t = 0) noexcept {
     detail::fold_tiles<Update, Element>(before, group, after, count, detail::wide_sink<Element>{target});
+}
+template <herring::detail::lists_rules Update, element_type Element>
+void fold_partial(std::span<source const> before, std::span<source const> group,
+                  std::span<source const> after, accumulator<Element>* target, std::size_t count,
+                  std::uint8_t rule = 0) noexcept {
+    Update::choose(rule, [&]<class Rule>(std::type_identity<Rule>) {
+        fold_partial<Rule, Element>(before, group, after, target, count);
+    });
 }
 
 /// The same without a group.
 template <class Update, element_type Element>
-void fold_partial(std::span<source const> sources, accumulator<Element>* target, std::size_t count) noexcept {
-    fold_partial<Update, Element>(sources, {}, {}, target, count);
+void fold_partial(std::span<source const> sources, accumulator<Element>* target, std::size_t count,
+                  std::uint8_t rule = 0) noexcept {
+    fold_partial<Update, Element>(sources, {}, {}, target, count, rule);
 }
 
 } // namespace HERRING_NAMESPACE::kernel

@@ -33,6 +33,10 @@ namespace HERRING_NAMESPACE {
 HERRING_DECLARE(class, transport, inproc, "transport/inproc.hpp");
 HERRING_DECLARE(struct, update, moments, "collectives/all_moments.hpp");
 HERRING_DECLARE(struct, update, sample_moments, "collectives/all_moments.hpp");
+namespace update {
+template <class... Rules> struct any;
+}
+template <class... Rules> HERRING_HEADER(update, "any", "update/any.hpp", update::any<Rules...>);
 HERRING_DECLARE(struct, optimizer, sgd, "optimizer/sgd.hpp");
 HERRING_DECLARE(struct, optimizer, momentum, "optimizer/momentum.hpp");
 HERRING_DECLARE(struct, optimizer, nesterov, "optimizer/nesterov.hpp");

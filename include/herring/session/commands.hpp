@@ -131,6 +131,7 @@ template <class Session> class command_desk<Session, true> : command_post {
                      .gives = static_cast<std::uint8_t>(program.gives),
                      .takes = static_cast<std::uint8_t>(program.takes),
                      .twofold = program.twofold,
+                     .rule = program.rule,
                      .root = program.root,
                      .elements = elements};
         what.set_name(program.name);
@@ -202,17 +203,20 @@ template <class Session> class command_desk<Session, true> : command_post {
         if (asked.what == command::kind::start) return asked.root >= 0;
         if (asked.what != command::kind::collective) return true;
         bool const spreads = asked.operation == Session::template number_of<operations::broadcast>();
-        bool const plain =
+        bool const combines =
             asked.operation == execution{}.operation ||
-            asked.operation == Session::template number_of<typename Session::reduce_scatter>() ||
-            asked.operation == Session::template number_of<operations::all_gather>();
+            asked.operation == Session::template number_of<typename Session::reduce_scatter>();
+        bool const plain =
+            combines || asked.operation == Session::template number_of<operations::all_gather>();
         bool twofold = false;
         if constexpr (gives_deviations<typename Session::combines>)
             twofold = asked.operation == Session::template number_of<typename Session::moments>();
         // No elements have no second results, at a place or at none.
         bool const fits = asked.twofold == twofold || (twofold && asked.elements == 0);
-        return (spreads || plain || twofold) && fits && spreads == (asked.root >= 0) &&
-               spreads == is_at_root(asked.gives) && spreads == is_at_root(asked.takes);
+        constexpr std::uint8_t rules = rule_count<typename Session::combines>();
+        return (spreads || plain || twofold) && fits && asked.rule <= (combines ? rules : 0) &&
+               spreads == (asked.root >= 0) && spreads == is_at_root(asked.gives) &&
+               spreads == is_at_root(asked.takes);
     }
     operations::command& taken(Session& session) noexcept {
         return session.running().template get<operations::command>();

@@ -219,6 +219,7 @@ class basic_session : public session_links<typename Pack::transport, typename Pa
                          this->transport(), this->node(), trace_, this->peers_, this->memory_.executions_kept,
                          this->node().memory() + this->memory_.local_offset, this->staging_.bytes());
         this->engine_ = &running_->core();
+        if constexpr (lists_rules<combines>) this->engine_->rules = combines::names();
         if constexpr (updates) {
             updated_.emplace(running_->core(), this->plan_, this->tensors_, weights_of_node(), own_weights());
             if constexpr (two_phases) running_->template get<hold_gradients>().use(*updated_);

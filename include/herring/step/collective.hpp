@@ -40,6 +40,7 @@ struct collective_program {
     share gives = share::all;
     share takes = share::all;
     int root = -1;
+    std::uint8_t rule = 0;    ///< of update::any: `execution::rule`
     bool twofold = false;     ///< the operation has two results for each element
     std::uint64_t digest = 0; ///< of what else the ranks have to agree on; its lower half is 0
 
@@ -147,7 +148,7 @@ template <class Store, class Sharding> class collective {
     template <class Session>
     status run_empty(Session& session, collective_program const& program, time_point deadline) {
         alignas(64) std::byte zeros[256] = {}; // an element has at most as many
-        begin({.name = program.name, .root = program.root}, {zeros, zeros}, 1);
+        begin({.name = program.name, .root = program.root, .rule = program.rule}, {zeros, zeros}, 1);
         called_ = 0;
         label_ = label_of(program);
         return run(session, deadline);
@@ -231,9 +232,10 @@ template <class Store, class Sharding> class collective {
                     .shard_count = of.whole.shards,
                     .path = of.whole.path,
                     .operation = program_.operation,
+                    .rule = program_.rule,
                     .root = program_.root,
                     .elements = called_ == 0 ? 0 : of.whole.elements,
-                    .fingerprint = fingerprint_of(called_, label_ | piece),
+                    .fingerprint = fingerprint_by(program_.rule, fingerprint_of(called_, label_ | piece)),
                     .label = no_bucket,
                     .name = program_.name,
                     .part = {.owned = of.owned.data()}};

@@ -13,6 +13,7 @@
 #include "herring/model/step_outcome.hpp"
 #include "herring/plan/plan.hpp"
 #include "herring/policy/policy.hpp"
+#include "herring/update/update.hpp"
 
 #include <chrono>
 #include <cstddef>
@@ -30,6 +31,13 @@ template <class Element> struct every_step_calls {
     void settle() noexcept {}
     status settle(std::chrono::milliseconds) noexcept { return {}; }
     status settle(time_point) noexcept { return {}; }
+};
+
+/// Returned after a sentence of the compiler: converts to any type that the caller expects.
+struct inert_result {
+    template <class Anything> operator Anything() const noexcept;
+    bool ok() const noexcept { return false; }
+    void value() const noexcept {}
 };
 
 } // namespace HERRING_NAMESPACE::detail
@@ -67,6 +75,11 @@ template <class Element> class basic_reducer<rejected<Element>> : public detail:
     Element all_reduce(Element value) { return value; }
     status all_reduce(Element&, std::chrono::milliseconds) { return {}; }
     status all_reduce(Element&, time_point) { return {}; }
+    template <class Buffer, class... More>
+    requires(update_policy<More> || ...) //
+        detail::inert_result all_reduce(Buffer&&, More const&...) {
+        return {};
+    }
     struct hyper_type {
         template <class Anything> hyper_type& operator=(Anything const&) { return *this; }
     };

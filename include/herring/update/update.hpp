@@ -4,6 +4,7 @@
 #define HERRING_UPDATE_UPDATE_HPP
 
 #include <concepts>
+#include <cstdint>
 #include <type_traits>
 #include <utility>
 
@@ -236,6 +237,29 @@ template <class Policy> struct check<axes::update, Policy> {
 };
 
 namespace detail {
+/// True for `update::any`, whose calls name a rule of its list.
+template <class Policy>
+concept lists_rules = requires {
+    typename Policy::rule;
+    Policy::names();
+};
+template <class Policy>
+concept one_rule = !lists_rules<Policy>;
+/// The number of rules of `update::any`; 0 for any other policy, whose calls choose from none.
+template <class Policy> constexpr std::uint8_t rule_count() noexcept {
+    if constexpr (lists_rules<Policy>) return static_cast<std::uint8_t>(Policy::names().size());
+    return 0;
+}
+/// Calls f(std::type_identity<Rule>()) for the rule of that number in the list of `update::any`, from 1; 0 is
+/// the first. Any other policy is itself the rule.
+template <class Policy, class Function>
+constexpr void with_rule([[maybe_unused]] std::uint8_t number, Function const& f) noexcept {
+    if constexpr (lists_rules<Policy>)
+        Policy::choose(number, f);
+    else
+        f(std::type_identity<Policy>());
+}
+
 /// True for rules of means that have a divisor for deviations: `moments` and `sample_moments`.
 template <class Policy>
 concept gives_deviations = update_policy<Policy> && requires(int ranks) {

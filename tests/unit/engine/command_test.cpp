@@ -26,6 +26,7 @@ command gather() {
                  .gives = 1,
                  .takes = 3,
                  .twofold = true,
+                 .rule = 200,
                  .root = 4,
                  .elements = 1'000'000'007,
                  .number = 1u << 20};
@@ -43,6 +44,7 @@ TEST_CASE("command: it comes back as it was") {
     CHECK(read.gives == 1);
     CHECK(read.takes == 3);
     CHECK(read.twofold);
+    CHECK(read.rule == 200);
     CHECK(read.root == 4);
     CHECK(read.elements == 1'000'000'007);
     CHECK(read.number == 1u << 20);
@@ -64,7 +66,7 @@ TEST_CASE("command: what no worker says is refused") {
         std::size_t at;
         int value;
     } const wrong[] = {{0, 0},  {0, 7},  {2, 4},  {3, 4},  {7, 0x80}, {15, 1},
-                       {24, 2}, {25, 1}, {32, 1}, {39, 1}, {63, 'x'}};
+                       {24, 2}, {26, 1}, {32, 1}, {39, 1}, {63, 'x'}};
     for (auto const& one : wrong) {
         CAPTURE(one.at);
         bytes other = sound;
@@ -76,6 +78,14 @@ TEST_CASE("command: what no worker says is refused") {
 TEST_CASE("command: its words, and a name that is too long or moves a cursor") {
     CHECK(std::string(gather().text().text) == "in all_gather of 1000000007 elements from rank 4");
     CHECK(std::string(command{}.text().text) == "in a step");
+    char const* const rules[] = {"sum", "a_rule_whose_name_is_longer_than_there_is_room"};
+    command by{.what = command::kind::collective, .rule = 1, .elements = 7};
+    by.set_name("all_reduce");
+    CHECK(std::string(by.text(rules).text) == "in all_reduce by sum of 7 elements");
+    by.rule = 2;
+    CHECK(std::string(by.text(rules).text) == "in all_reduce by a_rule_whose_name_is of 7 elements");
+    by.rule = 3; // that no list has
+    CHECK(std::string(by.text(rules).text) == "in all_reduce of 7 elements");
     CHECK(std::string(command{.what = command::kind::leave}.text().text).find("destroyed") !=
           std::string::npos);
     command named{.what = command::kind::collective};

@@ -72,6 +72,35 @@ TEST_CASE("engine_state: two ranks in calls that differ: each is told both, whoe
     CHECK(std::string(one.state.told(lost).text) == "rank 0 gave this rank up: it is silent");
 }
 
+TEST_CASE("engine_state: two ranks in one call by different rules: each is told both") {
+    char const* const rules[] = {"sum", "max", "a_rule_whose_name_is_longer_than_there_is_room"};
+    place zero(0), one(1);
+    for (place* each : {&zero, &one}) each->state.rules = rules;
+    execution by_max = call_of("all_reduce", 1000);
+    by_max.rule = 2;
+    by_max.fingerprint = fingerprint_by(2, 0xabcde);
+    CHECK_FALSE(
+        zero.state.matches(1, {.bytes = 4000, .fingerprint = fingerprint_by(1, 0xabcde)}, by_max, 4000));
+    failure const found = zero.announced;
+    CHECK(
+        std::string(found.text) ==
+        "rank 1 is in this call by sum: rank 0 is in a call of all_reduce by max with 1000 elements; let all "
+        "ranks make the same calls by the same rules, in the same order");
+    execution longest = by_max;
+    longest.rule = 3;
+    one.state.ledger.request(longest);
+    CHECK(std::string(one.state.told(found).text)
+              .ends_with("; rank 1 is in a call of all_reduce by a_rule_whose_name_i with 1000 elements"));
+
+    // A call without a rule, and a rank in another call: nobody is put down to a rule.
+    execution const plain = call_of("all_gather", 1000);
+    CHECK(rule_in(plain, 1, 3) == 0);
+    CHECK(rule_in(by_max, fingerprint_by(4, 0xabcde), 3) == 0);
+    CHECK(rule_in(by_max, 0x12345, 3) == 0);
+    CHECK(rule_in(by_max, fingerprint_by(3, 0xabcde), 3) == 3);
+    CHECK(fingerprint_in(stamp_of(by_max, 77)) == by_max.fingerprint);
+}
+
 TEST_CASE("engine_state: of a step with other hyper values, who is told names the value, and both ranks'") {
     double const values[2][3] = {{0.5, 0, 1}, {0.25, 0, 1}};
     char const* const members[] = {"rate"};

@@ -40,7 +40,7 @@ template <class Element, class Update> class combiner {
     void make_part(execution const& e, chunk const& c, std::byte* stage) noexcept {
         if (state_.is_staged() && e.device_sum == nullptr)
             kernel::fold_partial<Update, Element>(local_sources(e, c.offset),
-                                                  reinterpret_cast<accumulator*>(stage), c.elements);
+                                                  reinterpret_cast<accumulator*>(stage), c.elements, e.rule);
     }
     /// Operands of the kernel; valid until the next call.
     struct operands {
@@ -71,7 +71,7 @@ template <class Element, class Update> class combiner {
                  std::span<Element* const> targets) noexcept {
         operands const from = operands_of(e, what, parts, begin);
         kernel::fold<Update, Element>(from.before, from.group, from.after, targets, what.elements,
-                                      state_.ranks_in(e));
+                                      state_.ranks_in(e), e.rule);
     }
     void combine(execution const& e, range const& what, parts_view const& parts, std::size_t begin,
                  std::byte* target) noexcept {
@@ -81,21 +81,22 @@ template <class Element, class Update> class combiner {
 
     /// Combines the memory at `place_of(l)` of each local rank l, for this rank alone.
     template <class PlaceOf>
-    void combine_local(PlaceOf const& place_of, std::byte* target, std::size_t count) noexcept {
+    void combine_local(execution const& e, PlaceOf const& place_of, std::byte* target,
+                       std::size_t count) noexcept {
         Element* const to = element_at(target);
         kernel::fold<Update, Element>(local_sources_at(place_of), std::span<Element* const>(&to, 1), count,
-                                      state_.who.local_size);
+                                      state_.who.local_size, e.rule);
     }
 
     /// On a node of two ranks: combines the other rank's copy of a part with this rank's memory into this
     /// rank's memory, and writes `next` over that copy.
-    void combine_with(int other, lent_part const& part, std::byte* copy,
+    void combine_with(execution const& e, int other, lent_part const& part, std::byte* copy,
                       std::span<std::byte const> next) noexcept {
         source const own{part.from}, theirs{copy};
         source const sources[] = {other == 1 ? own : theirs, other == 1 ? theirs : own};
         kernel::fold_exchanging<Update, Element>(
             sources, element_at(part.to), part.elements, state_.who.local_size, element_at(copy),
-            {reinterpret_cast<Element const*>(next.data()), next.size() / sizeof(Element)});
+            {reinterpret_cast<Element const*>(next.data()), next.size() / sizeof(Element)}, e.rule);
     }
 
     /// The results of this node's ranks for a chunk; of this rank alone if devices spread results, or the

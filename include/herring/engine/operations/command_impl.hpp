@@ -70,7 +70,7 @@ HERRING_SEPARABLE void command::refuse(node_part const& first, node_part const& 
         std::snprintf(text, sizeof text,
                       "it is %s, and rank %d is %s; let all workers make the same calls with the same sizes, "
                       "in the same order",
-                      its.text().text, rank_of_first, of_first.text().text);
+                      its.text(state_.rules).text, rank_of_first, of_first.text(state_.rules).text);
     }
     state_.failures.fail(
         failure::make(errc::mismatch, state_.who.rank, rank, sound ? of_first.call() : "serve", text), true);

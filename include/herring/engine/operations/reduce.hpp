@@ -58,8 +58,8 @@ template <class Element, class Update> class reduce {
         all_.combine(e, c.range(), parts, c.offset, all_.local_targets(e, c.offset));
     }
     void combine_mailboxes(execution const& e, std::byte* const* boxes) noexcept {
-        all_.combine_local([boxes](int l) { return boxes[l]; }, state_.result_of(e, state_.who.local, 0),
-                           e.elements);
+        all_.combine_local(
+            e, [boxes](int l) { return boxes[l]; }, state_.result_of(e, state_.who.local, 0), e.elements);
     }
 
     /// On a node of two ranks: sums the other rank's copy and this rank's memory into this rank's memory, and
@@ -68,7 +68,7 @@ template <class Element, class Update> class reduce {
         int const other = 1 - state_.who.local;
         std::span<std::byte const> next = e.next;
         for (lent_part const& part : std::span(e.lent, e.lent_parts)) {
-            all_.combine_with(other, part, state_.given_by(e, other, part.offset), next);
+            all_.combine_with(e, other, part, state_.given_by(e, other, part.offset), next);
             next = {};
         }
     }

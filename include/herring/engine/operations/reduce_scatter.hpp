@@ -76,15 +76,16 @@ template <class Element, class Update> class reduce_scatter {
     void combine_mailboxes(execution const& e, std::byte* const* boxes) noexcept {
         range const own = e.part.owned[state_.who.rank];
         if (own.elements > 0)
-            all_.combine_local([&](int l) { return boxes[l] + own.offset * sizeof(Element); },
-                               state_.result_of(e, state_.who.local, own.offset), own.elements);
+            all_.combine_local(
+                e, [&](int l) { return boxes[l] + own.offset * sizeof(Element); },
+                state_.result_of(e, state_.who.local, own.offset), own.elements);
     }
     /// Reads this rank's range of the other ranks' copies, and of its contribution in the caller's memory.
     void combine_lent(execution const& e) noexcept {
         for (lent_part const& part : std::span(e.lent, e.lent_parts)) {
             if (part.to == nullptr) continue;
             if (state_.who.local_size == 2)
-                all_.combine_with(1 - state_.who.local, part,
+                all_.combine_with(e, 1 - state_.who.local, part,
                                   state_.given_by(e, 1 - state_.who.local, part.offset), e.next);
             else
                 for (std::size_t at = 0; at < part.elements; at += block)
@@ -100,6 +101,7 @@ template <class Element, class Update> class reduce_scatter {
     void combine_block(execution const& e, lent_part const& part, std::size_t from,
                        std::size_t elements) noexcept {
         all_.combine_local(
+            e,
             [&](int l) -> std::byte const* {
                 return l == state_.who.local ? part.from + from * sizeof(Element)
                                              : state_.given_by(e, l, part.offset + from);

@@ -56,10 +56,8 @@ template <class Core> class local_route {
     int differs(execution& e, std::uint64_t number) noexcept {
         if (shared_.who.local_size == 1 || e.path == route::mailbox) return -1;
         bool all_lent = e.path == route::local;
-        auto* const mine = reinterpret_cast<std::byte*>(&declared_[number & shared_.ledger.mask()]);
         for (int l = 0; l < shared_.who.local_size; ++l) {
-            declaration theirs;
-            std::memcpy(&theirs, shared_.node.peer(l, mine), sizeof theirs);
+            declaration const theirs = declaration_of(l, number);
             if (theirs.what != stamp_of(e, number)) return l;
             e.local_offsets[l] = region(theirs.home) + theirs.place - e.own;
             all_lent = all_lent && theirs.lent;
@@ -71,6 +69,11 @@ template <class Core> class local_route {
         if (e.how == lending::swap && !two) e.how = lending::none;
         if (e.how == lending::swap_or_read) e.how = two ? lending::swap : lending::read;
         return -1;
+    }
+
+    /// Returns what a local rank has declared of an execution that differs.
+    std::uint64_t stamp_of_rank(int l, std::uint64_t number) const noexcept {
+        return declaration_of(l, number).what;
     }
 
     std::size_t step(wanted_work& wanted) noexcept {
@@ -112,6 +115,12 @@ template <class Core> class local_route {
         bool lent; // the whole part is a copy of the caller's memory
     };
 
+    declaration declaration_of(int l, std::uint64_t number) const noexcept {
+        auto* const mine = reinterpret_cast<std::byte*>(&declared_[number & shared_.ledger.mask()]);
+        declaration theirs;
+        std::memcpy(&theirs, shared_.node.peer(l, mine), sizeof theirs);
+        return theirs;
+    }
     int home_of(execution const& e) const noexcept { return e.home < 0 ? shared_.who.local : e.home; }
     std::byte* region(int of_local) const noexcept {
         return shared_.node.peer(of_local, shared_.node.memory());
@@ -121,11 +130,8 @@ template <class Core> class local_route {
         shared_.ledger.handled_all(own_.at);
         if (e.how != lending::swap) return;
         int const other = 1 - shared_.who.local;
-        declaration swapped;
-        auto* const mine = reinterpret_cast<std::byte*>(&declared_[own_.at & shared_.ledger.mask()]);
-        std::memcpy(&swapped, shared_.node.peer(other, mine), sizeof swapped);
         e.own += e.local_offsets[other];
-        e.home = swapped.home;
+        e.home = declaration_of(other, own_.at).home;
     }
 
     Core& shared_;

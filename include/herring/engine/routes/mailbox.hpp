@@ -82,7 +82,7 @@ template <class Core> class mailbox_route {
             std::byte* const theirs = shared_.node.peer(l, box);
             std::uint64_t what;
             std::memcpy(&what, theirs - sizeof what, sizeof what);
-            if (what != stamp_of(e, at_)) return shared_.mismatch_on_node(l, e);
+            if (what != stamp_of(e, at_)) return shared_.mismatch_on_node(l, e, what);
             boxes_[static_cast<std::size_t>(l)] = theirs;
         }
         wanted.combine_all(at_, boxes_.data());

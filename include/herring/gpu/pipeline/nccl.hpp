@@ -27,13 +27,22 @@
 #include <cstring>
 #include <optional>
 #include <span>
+#include <type_traits>
 
 namespace HERRING_NAMESPACE::need {
 
 /// The need of a rule that NCCL has.
 struct rule_of_nccl {
     template <class Pack> struct check {
-        static constexpr bool value = gpu::reduction_of<typename Pack::update> != gpu::reduction::none;
+        static constexpr bool value = [] {
+            bool all = true;
+            for (std::uint8_t rule = 0; rule <= herring::detail::rule_count<typename Pack::update>(); ++rule)
+                herring::detail::with_rule<typename Pack::update>(
+                    rule, [&]<class Rule>(std::type_identity<Rule>) {
+                        all = all && gpu::reduction_of<Rule> != gpu::reduction::none;
+                    });
+            return all;
+        }();
         static_assert(value,
                       "[HRG-M24] update: intra_node::nccl has NCCL combine the ranks of a node, which knows "
                       "sum, average, min, max and product only; a common slip is a rule of your own that was "
@@ -264,7 +273,9 @@ class basic_nccl : public summing_pipeline<Runtime, Tuning.inspect, Tuning.graph
         stream_handle const queue = work_->handle();
         if (base::job_of(e).first) device_.wait(queue, base::packed_event(e));
         if (size_ == 1) return;
-        constexpr reduction by = reduction_of<Update>;
+        reduction by = reduction::none;
+        herring::detail::with_rule<Update>(
+            x.rule, [&]<class Rule>(std::type_identity<Rule>) { by = reduction_of<Rule>; });
         if (alone_) {
             nccl_.begin();
             nccl_.template all_reduce<Element>(by, base::job_of(e).at, x.elements, queue);

@@ -25,6 +25,7 @@
 #include <cstring>
 #include <optional>
 #include <span>
+#include <type_traits>
 #include <vector>
 
 namespace HERRING_NAMESPACE::gpu {
@@ -241,7 +242,10 @@ class basic_nvlink : public summing_pipeline<Runtime, Tuning.inspect, Tuning.gra
         like.source_count = size_;
         like.ranks = alone_ ? ranks : 0;
         like.in_accumulator = !alone_ && part_ratio_ != 1;
-        device_.template prepare_fold<Update, Element>(like);
+        for (std::uint8_t rule = 0; rule <= herring::detail::rule_count<Update>(); ++rule)
+            herring::detail::with_rule<Update>(rule, [&]<class Rule>(std::type_identity<Rule>) {
+                device_.template prepare_fold<Rule, Element>(like);
+            });
         like = {};
         like.source_count = 1;
         if (!alone_) device_.template prepare_fold<herring::update::sum, Element>(like);
@@ -268,7 +272,9 @@ class basic_nvlink : public summing_pipeline<Runtime, Tuning.inspect, Tuning.gra
                     work.target_count = 1;
                     work.in_accumulator = part_ratio_ != 1;
                 }
-                device_.template fold<Update, Element>(queue, work);
+                herring::detail::with_rule<Update>(x.rule, [&]<class Rule>(std::type_identity<Rule>) {
+                    device_.template fold<Rule, Element>(queue, work);
+                });
             }
         });
         device_.record(alone_ ? base::reduced_event(e) : base::summed_event(e), queue);

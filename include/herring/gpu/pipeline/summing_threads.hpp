@@ -116,7 +116,8 @@ class summing_threads {
     }
     /// Hands a bucket to the threads. All local ranks have arrived at it.
     void hand_over(execution const& x) noexcept {
-        buckets_[handed_.load(std::memory_order_relaxed) & (buckets_.size() - 1)] = {x.own, *x.shards};
+        buckets_[handed_.load(std::memory_order_relaxed) & (buckets_.size() - 1)] = {x.own, *x.shards,
+                                                                                     x.rule};
         publish();
     }
     /// True if the oldest bucket that was handed over and not reported yet is summed; reports it.
@@ -131,6 +132,7 @@ class summing_threads {
     struct bucket {
         std::byte* own = nullptr; // begin of this rank's part
         shard of{};
+        std::uint8_t rule = 0; // `execution::rule`
     };
     struct alignas(128) thread {
         summing_threads* of = nullptr;
@@ -179,7 +181,7 @@ class summing_threads {
             }
             kernel::fold<Update, Element>({}, std::span<kernel::source const>(me.sources.data(), at(size_)),
                                           {}, std::span<Element* const>(targets, at(size_)),
-                                          std::min(of.chunk_elements, of.elements - from), size_);
+                                          std::min(of.chunk_elements, of.elements - from), size_, what.rule);
         }
     }
 

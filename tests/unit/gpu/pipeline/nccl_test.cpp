@@ -5,6 +5,7 @@
 #include "conformance/intra_node_suite.hpp"
 #include "gpu_model/host_nccl.hpp"
 #include "herring/progress/progress.hpp"
+#include "herring/update/any.hpp"
 #include "unit/gpu/pipeline/steps.hpp"
 
 #include "doctest/doctest.h"
@@ -65,6 +66,20 @@ template <class T, class Update> struct kernels {
     }
 };
 
+// The rule of calls beside steps: of a list the last.
+template <class Update> struct rule_of_calls {
+    using type = Update;
+    template <class Reducer, class... Arguments> static void call(Reducer& reduce, Arguments... arguments) {
+        reduce.all_reduce(arguments...);
+    }
+};
+template <class First, class Last> struct rule_of_calls<update::any<First, Last>> {
+    using type = Last;
+    template <class Reducer, class... Arguments> static void call(Reducer& reduce, Arguments... arguments) {
+        reduce.all_reduce(arguments..., Last());
+    }
+};
+
 // Steps, and buffers beside them. Returns wrong elements and errors.
 template <class T, class Update, class Transport = transport::inproc, class... More>
 std::string sound(names const& nodes) {
@@ -77,18 +92,22 @@ std::string sound(names const& nodes) {
         [&](world& ranks) {
             try {
                 using work = kernels<T, Update>;
+                using call = kernels<T, typename rule_of_calls<Update>::type>;
                 std::vector<std::size_t> const sizes{700, 0, 3, 5001, 17, 1024, 1};
                 std::deque<work> all;
+                std::deque<call> calls;
                 {
                     reducer<T, Update, Transport, pipeline, fusion::balanced_buffer<8_KiB, 1>, More...>
                         reduce(ranks, layout::of(sizes));
                     gpu::host_runtime device(ranks);
                     gpu::host_runtime::memory buffer(device, 9000 * sizeof(T));
                     gpu::host_runtime::stream in(device);
-                    auto const launch = [&](T* at, std::size_t count, int step, void (*what)(void*)) {
-                        all.push_back({at, count, ranks.rank(), ranks.size(), step});
-                        gpu::host_runtime::launch(in.handle(), what, &all.back());
+                    auto const launch_of = [&](auto& kept, T* at, std::size_t count, int step,
+                                               void (*what)(void*)) {
+                        kept.push_back({at, count, ranks.rank(), ranks.size(), step});
+                        gpu::host_runtime::launch(in.handle(), what, &kept.back());
                     };
+                    auto const launch = [&](auto... how) { launch_of(all, how...); };
                     for (int step = 0; step < 3; ++step) {
                         for (std::size_t t = 0; t < sizes.size(); ++t) {
                             auto const at = reduce.tensor(t);
@@ -100,12 +119,13 @@ std::string sound(names const& nodes) {
                             launch(reduce.tensor(t).data(), sizes[t], step, work::read);
                         T* const at = reinterpret_cast<T*>(buffer.data());
                         std::size_t const count = step == 0 ? 9000 : 5;
-                        launch(at, count, step, work::write);
-                        reduce.all_reduce(device_span<T>(at, count), in.handle());
-                        launch(at, count, step, work::read);
+                        launch_of(calls, at, count, step, call::write);
+                        rule_of_calls<Update>::call(reduce, device_span<T>(at, count), in.handle());
+                        launch_of(calls, at, count, step, call::read);
                     }
                 }
                 for (work const& one : all) wrong += one.wrong;
+                for (call const& one : calls) wrong += one.wrong;
             } catch (error const& why) {
                 ended[static_cast<std::size_t>(ranks.rank())] = why.what();
                 ranks.fail(why.why());
@@ -193,6 +213,8 @@ TEST_CASE("nccl: every rule, type and shape of nodes") {
             CHECK(sound<bfloat16, update::sum, small_chunks>(nodes) == "");
         }
         names const even{"a", "a", "b", "b"};
+        CHECK(sound<float, update::any<update::sum, update::max>>({"a", "a"}) == "");
+        CHECK(sound<float, update::any<update::min, update::average>, small_chunks>(even) == "");
         CHECK(sound<float, update::average, small_chunks>(even) == "");
         CHECK(sound<float16, update::average>({"a", "a"}) == "");
         CHECK(sound<bfloat16, update::average, on_device>(even) == "");
