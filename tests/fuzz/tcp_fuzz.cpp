@@ -43,7 +43,6 @@ struct rank {
         int both[2];
         require(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, both) == 0, "a socket");
         lane.socket = descriptor(both[0]);
-        lane.link = tcp_link(both[0], 4);
         socket = both[1];
         peer.id = peer_id{0};
         peer.rank = 3;
@@ -95,7 +94,7 @@ struct rank {
                 else if (lane.destination == tcp_lane::into_unexpected)
                     inbox.complete(peer, *lane.early, done, losing());
             };
-            link_state const ended = lane.link.read(4, destination, received);
+            stream_state const ended = lane.in.read(lane.socket, 4, destination, received);
             hand_out();
             if (ended != link_state::ok) {
                 peer.is_lost = true;

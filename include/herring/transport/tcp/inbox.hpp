@@ -8,6 +8,7 @@
 #include "herring/control/survival/data_sockets.hpp"
 #include "herring/machine/descriptor.hpp"
 #include "herring/model/roles.hpp"
+#include "herring/net/frame_stream.hpp"
 #include "herring/transport/envelope.hpp"
 #include "herring/transport/tcp/frame.hpp"
 #include "herring/transport/tcp/link.hpp"
@@ -27,6 +28,9 @@
 
 namespace HERRING_NAMESPACE::detail {
 
+/// The messages to a peer; the note is the token of the send.
+using tcp_writer = frame_writer<frame_bytes + most_envelope_bytes, std::uint64_t>;
+
 /// An early message, buffered until its receive is posted.
 struct tcp_unexpected {
     std::uint64_t tag = 0;
@@ -37,9 +41,10 @@ struct tcp_unexpected {
 
 /// One connection to a peer, and the payload that is being read from it.
 struct tcp_lane {
-    descriptor socket;   ///< owner; `link` reads and writes it
+    descriptor socket;
     data_socket watched; ///< entry of the open socket in the world's list
-    tcp_link link;
+    tcp_writer out;
+    tcp_reader in;
     std::size_t at = 0; ///< place among the connections of all peers
 
     std::uint64_t token = 0; ///< of the posted receive
@@ -49,6 +54,8 @@ struct tcp_lane {
     enum { into_posted, into_unexpected, into_nowhere } destination = into_nowhere;
     tcp_unexpected* early = nullptr;  ///< with into_unexpected
     fixed_array<std::byte> discarded; ///< payload of a dropped frame
+
+    bool is_open() const noexcept { return socket.get() >= 0; }
 };
 
 /// A peer: its connections, posted receives and early messages.

@@ -1,4 +1,4 @@
-// herring: framed messages over one TCP connection, read and written without copies; options of its socket.
+// herring: framed messages of one TCP connection, read without copies; options of its socket.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_TRANSPORT_TCP_LINK_HPP
 #define HERRING_TRANSPORT_TCP_LINK_HPP
@@ -7,12 +7,11 @@
 #include "herring/base/error.hpp"
 #include "herring/base/fixed_array.hpp"
 #include "herring/control/world_times.hpp"
+#include "herring/machine/descriptor.hpp"
 #include "herring/model/tunings.hpp"
 #include "herring/transport/tcp/frame.hpp"
 
 #include <algorithm>
-#include <array>
-#include <bit>
 #include <cerrno>
 #include <chrono>
 #include <cstddef>
@@ -28,93 +27,29 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// A message that is queued or being written. The envelope is last, so that all other bytes lie together.
-struct outgoing {
-    std::byte const* from = nullptr;
-    std::size_t length = 0;
-    std::uint64_t token = 0;
-    std::size_t head = frame_bytes; ///< bytes of header and envelope
-    std::array<std::byte, frame_bytes + most_envelope_bytes> header;
-};
+/// The result of a read. `failed`: errno has the reason; `junk`: bytes that are no frame.
+enum class stream_state : std::uint8_t { ok, closed, failed, junk };
 
-/// The result of a read or write. `junk`: bytes that are no frame.
-enum class link_state : std::uint8_t { ok, closed, failed, junk };
-
-/// Reads and writes framed messages on a connected, non-blocking socket, which the transport owns.
+/// Reads framed messages from a connected, non-blocking socket.
 ///
 /// A read takes the payload straight to its destination, and in the same call the next header with up to
 /// `inline_bytes` after it, so that a small message costs one read and a large one about one read a socket
-/// buffer. A write gathers headers and payloads of several messages in one call.
+/// buffer.
 ///
 /// Threads: one at a time.
 /// Cost:    no allocation after construction.
-class tcp_link {
+class tcp_reader {
   public:
     static constexpr std::size_t inline_bytes = 4096;
 
-    tcp_link() = default;
-    tcp_link(int descriptor, std::size_t sends)
-        : descriptor_(descriptor), queue_mask_(std::bit_ceil(sends + 1) - 1), queue_(queue_mask_ + 1),
-          stash_(stash_bytes) {}
-
-    int descriptor() const noexcept { return descriptor_; }
-    int error_number() const noexcept { return error_; }
-    bool open() const noexcept { return descriptor_ >= 0; }
-    void forget() noexcept { descriptor_ = -1; }
-    bool sending() const noexcept { return head_ != tail_; }
-    bool full() const noexcept { return ((tail_ + 1) & queue_mask_) == head_; }
-
-    /// Appends a message for the caller to fill in. `full()` must be false.
-    outgoing& push() noexcept {
-        outgoing& added = queue_[tail_];
-        tail_ = (tail_ + 1) & queue_mask_;
-        return added;
-    }
-
-    /// Writes as many bytes as the socket takes. Calls `on_sent(token, bytes)` for each message that is
-    /// written.
-    template <class OnSent> link_state write(OnSent&& on_sent) noexcept {
-        while (head_ != tail_) {
-            iovec parts[max_parts];
-            std::size_t count = 0;
-            std::size_t offered = 0;
-            std::size_t skip = head_sent_;
-            for (std::size_t at = head_; at != tail_ && count + 2 <= max_parts; at = (at + 1) & queue_mask_) {
-                outgoing& message = queue_[at];
-                offered += add(parts, count, message.header.data(), message.head, skip);
-                offered += add(parts, count, const_cast<std::byte*>(message.from), message.length, skip);
-            }
-            msghdr call{};
-            call.msg_iov = parts;
-            call.msg_iovlen = count;
-            ssize_t const sent = ::sendmsg(descriptor_, &call, MSG_NOSIGNAL | MSG_DONTWAIT);
-            if (sent < 0) {
-                if (errno == EINTR) continue;
-                if (errno == EAGAIN || errno == EWOULDBLOCK) return link_state::ok;
-                error_ = errno;
-                return link_state::failed;
-            }
-            head_sent_ += static_cast<std::size_t>(sent);
-            while (head_ != tail_ && head_sent_ >= queue_[head_].head + queue_[head_].length) {
-                outgoing const& done = queue_[head_];
-                head_sent_ -= done.head + done.length;
-                std::uint64_t const token = done.token;
-                std::size_t const length = done.length;
-                head_ = (head_ + 1) & queue_mask_;
-                on_sent(token, length);
-            }
-            if (static_cast<std::size_t>(sent) < offered)
-                return link_state::ok; // a short write: the socket buffer is full
-        }
-        return link_state::ok;
-    }
+    tcp_reader() : stash_(stash_bytes) {}
 
     /// Reads until the socket is drained, `calls` times at most. For each header `place(frame, envelope)`
     /// returns the destination of the payload; nullptr: not now, and it is called again at the next read.
     /// `on_received()` is called when the payload is complete.
     template <class Place, class OnReceived>
-    link_state read(int calls, Place&& place, OnReceived&& on_received) noexcept {
-        if (link_state const parsed = parse(place, on_received); parsed != link_state::ok) return parsed;
+    stream_state read(descriptor const& socket, int calls, Place&& place, OnReceived&& on_received) noexcept {
+        if (stream_state const parsed = parse(place, on_received); parsed != stream_state::ok) return parsed;
         for (; calls > 0 && !blocked_; --calls) {
             iovec parts[2];
             std::size_t count = 0;
@@ -128,15 +63,14 @@ class tcp_link {
             call.msg_iovlen = count;
             // Most calls find nothing. Without a payload to complete, recv is cheaper than recvmsg.
             ssize_t const got = count == 1
-                                    ? ::recv(descriptor_, parts[0].iov_base, parts[0].iov_len, MSG_DONTWAIT)
-                                    : ::recvmsg(descriptor_, &call, MSG_DONTWAIT);
+                                    ? ::recv(socket.get(), parts[0].iov_base, parts[0].iov_len, MSG_DONTWAIT)
+                                    : ::recvmsg(socket.get(), &call, MSG_DONTWAIT);
             if (got < 0) {
                 if (errno == EINTR) continue;
-                if (errno == EAGAIN || errno == EWOULDBLOCK) return link_state::ok;
-                error_ = errno;
-                return link_state::failed;
+                if (errno == EAGAIN || errno == EWOULDBLOCK) return stream_state::ok;
+                return stream_state::failed;
             }
-            if (got == 0) return link_state::closed;
+            if (got == 0) return stream_state::closed;
             auto bytes = static_cast<std::size_t>(got);
             bool const drained = bytes < wanted;
             std::size_t const direct = std::min(bytes, left_);
@@ -149,10 +83,11 @@ class tcp_link {
             } else {
                 stash_end_ += bytes;
             }
-            if (link_state const parsed = parse(place, on_received); parsed != link_state::ok) return parsed;
-            if (drained) return link_state::ok;
+            if (stream_state const parsed = parse(place, on_received); parsed != stream_state::ok)
+                return parsed;
+            if (drained) return stream_state::ok;
         }
-        return link_state::ok;
+        return stream_state::ok;
     }
 
     /// True if a message waits for a receive, so that nothing after it is read.
@@ -161,16 +96,6 @@ class tcp_link {
   private:
     static constexpr std::size_t most_head = frame_bytes + most_envelope_bytes;
     static constexpr std::size_t stash_bytes = most_head + inline_bytes;
-    static constexpr std::size_t max_parts = 16;
-
-    static std::size_t add(iovec* parts, std::size_t& count, std::byte* from, std::size_t length,
-                           std::size_t& skip) noexcept {
-        std::size_t const skipped = std::min(skip, length);
-        skip -= skipped;
-        if (length == skipped) return 0;
-        parts[count++] = {from + skipped, length - skipped};
-        return length - skipped;
-    }
 
     void compact() noexcept {
         std::memmove(stash_.data(), stash_.data() + stash_begin_, stash_end_ - stash_begin_);
@@ -180,20 +105,20 @@ class tcp_link {
 
     // Takes complete headers, and the payload that came with them, out of the stash.
     template <class Place, class OnReceived>
-    link_state parse(Place& place, OnReceived& on_received) noexcept {
+    stream_state parse(Place& place, OnReceived& on_received) noexcept {
         blocked_ = false;
         while (left_ == 0 && stash_end_ - stash_begin_ >= frame_bytes) {
             frame header;
             std::byte const* const from = stash_.data() + stash_begin_;
             if (!decode(std::span<std::byte const, frame_bytes>(from, frame_bytes), header))
-                return link_state::junk;
+                return stream_state::junk;
             std::size_t const head = frame_bytes + header.envelope;
             if (stash_end_ - stash_begin_ < head) break; // the envelope is incomplete
             std::byte* const into =
                 place(header, std::span<std::byte const>(from + frame_bytes, header.envelope));
             if (into == nullptr) {
                 blocked_ = true;
-                return link_state::ok;
+                return stream_state::ok;
             }
             stash_begin_ += head;
             std::size_t const here = std::min<std::size_t>(header.length, stash_end_ - stash_begin_);
@@ -203,19 +128,10 @@ class tcp_link {
             left_ = header.length - here;
             if (left_ == 0) on_received();
         }
-        return link_state::ok;
+        return stream_state::ok;
     }
 
-    int descriptor_ = -1;
-    int error_ = 0;
     bool blocked_ = false;
-    // out
-    std::size_t queue_mask_ = 0;
-    std::size_t head_ = 0;
-    std::size_t tail_ = 0;
-    std::size_t head_sent_ = 0; // written bytes of the first message, head included
-    fixed_array<outgoing> queue_;
-    // in
     std::byte* into_ = nullptr; // destination of the rest of the current payload
     std::size_t left_ = 0;      // bytes of that rest
     std::size_t stash_begin_ = 0;
