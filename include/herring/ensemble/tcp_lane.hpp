@@ -47,8 +47,10 @@ class tcp_lane {
   public:
     using writer = frame_writer<data_head_bytes, sent_note>;
 
+    /// `typical`: bytes of a usual payload that comes.
     HERRING_SETUP tcp_lane(detail::descriptor socket, std::size_t messages, std::size_t typical)
-        : out(messages), socket_(std::move(socket)), in_(typical) {
+        : out(messages), socket_(std::move(socket)),
+          in_(typical < large_payload ? stash_for_small : stash_for_large) {
         int const on = 1; // fails on a socket other than tcp, which does not need it
         (void)::setsockopt(socket_.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     }
@@ -73,37 +75,40 @@ class tcp_lane {
         m.note = {head.id, owner};
         return true;
     }
+    /// False: broken.
     template <class OnLeft> bool flush(OnLeft&& on_left) noexcept {
-        int const number = out.write(socket_, on_left);
-        if (number != 0) fail("sending to it failed: %s", std::strerror(number));
-        return number == 0;
+        if (int const number = out.write(socket_, on_left); number != 0)
+            fail("sending to it failed: %s", std::strerror(number));
+        return !is_broken();
     }
-    template <class Begin, class Done> bool read(Begin&& begin, Done&& done) noexcept {
-        switch (in_.read(socket_.get(), at_once, begin, done)) {
-        case receive_state::ok:
-            return true;
-        case receive_state::closed:
-            fail("it has closed its data connection");
-            break;
-        case receive_state::failed:
-            fail("its data connection failed: %s", std::strerror(errno));
-            break;
-        case receive_state::no_head:
-            fail("it sent what is no message of an ensemble's data connection");
-            break;
-        case receive_state::refused:
-            fail("it sent a message that is not due");
+    template <class Place, class Done> void read(Place&& place, Done&& done) noexcept {
+        switch (in_.read(socket_, calls, place, done)) {
+        case stream_state::ok:
+            return;
+        case stream_state::closed:
+            return fail("it has closed its data connection");
+        case stream_state::failed:
+            return fail("its data connection failed: %s", std::strerror(errno));
+        case stream_state::junk:
+            return fail("it sent what is no message of an ensemble's data connection");
         }
-        return false;
+    }
+    /// Breaks the lane for a message, which is not taken.
+    template <class... Values> HERRING_SETUP landing refuse(char const* format, Values... values) noexcept {
+        fail(format, values...);
+        return {};
     }
 
     writer out;
 
   private:
-    static constexpr std::size_t at_once = 512 * 1024; // bytes of one peer, before others have their turn
+    static constexpr int calls = 8; // for one peer, before others have their turn
+    static constexpr std::size_t stash_for_small = 64 * 1024;
+    static constexpr std::size_t stash_for_large = 4 * 1024; // copied at the start of a large payload
+    static constexpr std::size_t large_payload = 32 * 1024;
 
     detail::descriptor socket_;
-    frame_receiver in_;
+    frame_reader<data_head, data_head_bytes> in_;
     char error_[160] = {};
 };
 
@@ -134,7 +139,7 @@ class tcp_lane_frontend {
         data_head const head{.kind = data_kind::ask,
                              .id = id,
                              .remaining_us = remaining_us,
-                             .bytes = static_cast<std::uint32_t>(request.size())};
+                             .length = static_cast<std::uint32_t>(request.size())};
         bool const is_first = lane_.out.is_empty();
         if (!lane_.push(head, request, slot)) return false;
         ++owed_;
@@ -154,17 +159,17 @@ class tcp_lane_frontend {
     /// to the caller until `release`, and `sink.declined(id, reason)`. A row without a free place is read,
     /// dropped and declined as `overloaded`.
     ///
-    /// Bounds:  reads half a MiB at most.
+    /// Bounds:  8 reads of the socket at most.
     /// Errors:  false: broken, as `error()` says. Answers that came before were reported.
     template <class Sink> bool poll(Sink& sink) noexcept {
-        bool const sent = lane_.flush([&](tcp_lane::writer::message const& request) noexcept {
+        lane_.flush([&](tcp_lane::writer::message const& request) noexcept {
             if (!request.is_withdrawn()) return;
             --owed_;
             sink.declined(request.note.id, decline::expired);
         });
-        bool const received = lane_.read([&](data_head const& head) noexcept { return begin(head, sink); },
-                                         [&](data_head const& head) noexcept { done(head, sink); });
-        return sent && received && !lane_.is_broken();
+        lane_.read([&](data_head const& head, auto) noexcept { return begin(head, sink); },
+                   [&](data_head const& head) noexcept { done(head, sink); });
+        return !lane_.is_broken();
     }
 
     std::span<std::byte const> row(place_index place) const noexcept {
@@ -195,11 +200,10 @@ class tcp_lane_frontend {
 
     template <class Sink> landing begin(data_head const& head, Sink& sink) noexcept {
         if (head.kind == data_kind::declined) return {landing::action::land};
-        if (head.kind != data_kind::row) return {};
-        if (head.bytes > rows_.bytes()) {
-            lane_.fail("it sent a row of %u bytes where at most %zu are due", head.bytes, rows_.bytes());
-            return {};
-        }
+        if (head.kind != data_kind::row) return lane_.refuse("it sent a message that is not due");
+        if (head.length > rows_.bytes())
+            return lane_.refuse("it sent a row of %u bytes where at most %zu are due", head.length,
+                                rows_.bytes());
         owed_ -= owed_ > 0; // also by a row that was not asked for: only the table of requests can tell
         if (!free_.take(landing_)) {
             sink.declined(head.id, decline::overloaded);
@@ -213,7 +217,7 @@ class tcp_lane_frontend {
             sink.declined(head.id, head.reason);
             return;
         }
-        sizes_[landing_] = head.bytes;
+        sizes_[landing_] = head.length;
         sink.row(head.id, landing_, row(landing_));
     }
 
@@ -246,17 +250,17 @@ class tcp_lane_member {
     /// Sends and receives as far as possible now. Calls `sink.asked(id, remaining_us, request, place)`: the
     /// bytes stay valid until the place's answer.
     ///
-    /// Bounds:  reads half a MiB at most.
+    /// Bounds:  8 reads of the socket at most.
     /// Errors:  false: broken, as `error()` says. Requests that came before were reported.
     template <class Sink> bool poll(Sink& sink) noexcept {
-        bool const sent = flush();
-        bool const received = lane_.read(
-            [&](data_head const& head) noexcept { return begin(head); },
-            [&](data_head const& head) noexcept {
-                sink.asked(head.id, head.remaining_us,
-                           std::span<std::byte const>(requests_[landing_]).first(head.bytes), landing_);
-            });
-        return sent && received && !lane_.is_broken();
+        flush();
+        lane_.read([&](data_head const& head, auto) noexcept { return begin(head); },
+                   [&](data_head const& head) noexcept {
+                       sink.asked(head.id, head.remaining_us,
+                                  std::span<std::byte const>(requests_[landing_]).first(head.length),
+                                  landing_);
+                   });
+        return !lane_.is_broken();
     }
 
     /// Takes a spare place, for a row that the frontend did not ask for. False if all are being sent.
@@ -270,7 +274,7 @@ class tcp_lane_member {
 
     /// Answers with the first `bytes` of the place's row. False if the lane is broken.
     bool send(std::uint64_t id, place_index place, std::size_t bytes) noexcept {
-        return answer({.kind = data_kind::row, .id = id, .bytes = static_cast<std::uint32_t>(bytes)}, place,
+        return answer({.kind = data_kind::row, .id = id, .length = static_cast<std::uint32_t>(bytes)}, place,
                       rows_[place].first(bytes));
     }
     /// Answers without a row. The place is free when the answer has left; a spare place at once, without an
@@ -289,16 +293,12 @@ class tcp_lane_member {
 
   private:
     landing begin(data_head const& head) noexcept {
-        if (head.kind != data_kind::ask) return {};
-        if (head.bytes > requests_.bytes()) {
-            lane_.fail("it sent a request of %u bytes where at most %zu are due", head.bytes,
-                       requests_.bytes());
-            return {};
-        }
-        if (!free_.take(landing_)) {
-            lane_.fail("it sent more than %u requests without an answer", credits_);
-            return {};
-        }
+        if (head.kind != data_kind::ask) return lane_.refuse("it sent a message that is not due");
+        if (head.length > requests_.bytes())
+            return lane_.refuse("it sent a request of %u bytes where at most %zu are due", head.length,
+                                requests_.bytes());
+        if (!free_.take(landing_))
+            return lane_.refuse("it sent more than %u requests without an answer", credits_);
         return {landing::action::land, requests_[landing_].data()};
     }
     bool answer(data_head const& head, place_index place, std::span<std::byte const> row) noexcept {

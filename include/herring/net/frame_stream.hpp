@@ -1,4 +1,4 @@
-// herring: framed messages over a non-blocking stream socket, written from where their payloads lie.
+// herring: framed messages over a stream socket, written from and read to the place of each payload.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_NET_FRAME_STREAM_HPP
 #define HERRING_NET_FRAME_STREAM_HPP
@@ -12,7 +12,10 @@
 #include <bit>
 #include <cerrno>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
+#include <span>
+#include <utility>
 
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -126,6 +129,134 @@ template <std::size_t HeadBytes, class Note> class frame_writer {
     std::size_t first_ = 0, end_ = 0;
     std::size_t sent_ = 0; // bytes of the first message that have left
     fixed_array<message> queue_;
+};
+
+/// Destination of a payload.
+struct landing {
+    enum class action : std::uint8_t {
+        land, ///< at `to`, which has room for all of it
+        skip, ///< nowhere
+        wait  ///< not now: the message stays, and the next read asks again
+    };
+    action what = action::wait;
+    std::byte* to = nullptr;
+};
+
+/// Result of reading from a stream socket.
+enum class stream_state : std::uint8_t {
+    ok,     ///< all that was there has been read, as far as a read may
+    closed, ///< by the other end
+    failed, ///< errno has the reason
+    junk    ///< bytes that are no head
+};
+
+/// Reads messages from a stream socket, each payload into memory that the caller chooses.
+///
+/// A read takes the payload straight to its destination, and in the same call the heads and payloads behind
+/// it into a stash, so that many small messages cost one read and a large one about one read a socket buffer.
+///
+/// `Head`: what `decode(span, Head&)` finds in `HeadBytes` bytes. Its `length` is that of the payload; its
+/// `envelope`, where it has one, that of an envelope between the two.
+///
+/// Threads: one at a time.
+/// Cost:    no allocation after construction.
+template <class Head, std::size_t HeadBytes> class frame_reader {
+  public:
+    frame_reader() = default;
+    /// The stash has room for a head with its envelope.
+    HERRING_SETUP explicit frame_reader(std::size_t stash_bytes) : stash_(stash_bytes) {}
+
+    /// Reads until the socket is drained, `calls` times at most. For each head `place(head, envelope)`
+    /// returns the `landing` of the payload. Calls `on_received(head)` when a payload is complete, unless
+    /// skipped; in order.
+    template <class Place, class OnReceived>
+    stream_state read(descriptor const& socket, int calls, Place&& place, OnReceived&& on_received) noexcept {
+        if (blocked_ && !parse(place, on_received)) return stream_state::junk;
+        for (; calls > 0 && !blocked_; --calls) {
+            compact();
+            iovec parts[2];
+            std::size_t count = 0;
+            std::size_t const direct = into_ != nullptr ? left_ : 0;
+            if (direct > 0) parts[count++] = {into_, direct};
+            parts[count++] = {stash_.data() + end_, stash_.size() - end_};
+            std::size_t const wanted = direct + stash_.size() - end_;
+            msghdr call{};
+            call.msg_iov = parts;
+            call.msg_iovlen = count;
+            // Most calls find nothing. Without a payload to complete, recv is cheaper than recvmsg.
+            ssize_t const got = count == 1
+                                    ? ::recv(socket.get(), parts[0].iov_base, parts[0].iov_len, MSG_DONTWAIT)
+                                    : ::recvmsg(socket.get(), &call, MSG_DONTWAIT);
+            if (got < 0) {
+                if (errno == EINTR) continue;
+                return errno == EAGAIN || errno == EWOULDBLOCK ? stream_state::ok : stream_state::failed;
+            }
+            if (got == 0) return stream_state::closed;
+            auto const bytes = static_cast<std::size_t>(got);
+            std::size_t const landed = std::min(bytes, direct);
+            end_ += bytes - landed;
+            if (landed > 0) advance(landed, on_received);
+            if (!parse(place, on_received)) return stream_state::junk;
+            if (bytes < wanted) return stream_state::ok;
+        }
+        return stream_state::ok;
+    }
+
+    /// True if a message waits for its landing, so that nothing behind it is read.
+    bool is_blocked() const noexcept { return blocked_; }
+
+  private:
+    void compact() noexcept {
+        if (begin_ == 0) return;
+        end_ -= begin_;
+        if (end_ > 0) std::memmove(stash_.data(), stash_.data() + begin_, end_);
+        begin_ = 0;
+    }
+
+    // Bytes of the payload have come to where they go.
+    template <class OnReceived> void advance(std::size_t bytes, OnReceived& on_received) noexcept {
+        left_ -= bytes;
+        if (into_ == nullptr) return;
+        into_ += bytes;
+        if (left_ == 0) on_received(head_);
+    }
+
+    // Takes payloads and complete heads out of the stash. False: junk.
+    template <class Place, class OnReceived> bool parse(Place& place, OnReceived& on_received) noexcept {
+        blocked_ = false;
+        while (true) {
+            std::size_t const here = end_ - begin_;
+            std::byte const* const from = stash_.data() + begin_;
+            if (left_ > 0) {
+                if (here == 0) return true;
+                std::size_t const taken = std::min(left_, here);
+                if (into_ != nullptr) std::memcpy(into_, from, taken);
+                begin_ += taken;
+                advance(taken, on_received);
+                continue;
+            }
+            if (here < HeadBytes) return true;
+            if (!decode(std::span<std::byte const, HeadBytes>(from, HeadBytes), head_)) return false;
+            std::size_t envelope = 0;
+            if constexpr (requires { head_.envelope; }) envelope = head_.envelope;
+            if (here - HeadBytes < envelope) return true;
+            landing const where = place(std::as_const(head_), std::span(from + HeadBytes, envelope));
+            blocked_ = where.what == landing::action::wait;
+            if (blocked_) return true;
+            begin_ += HeadBytes + envelope;
+            left_ = static_cast<std::size_t>(head_.length);
+            bool const lands = where.what == landing::action::land;
+            into_ = lands ? where.to : nullptr;
+            if (lands && left_ == 0) on_received(head_);
+        }
+    }
+
+    bool blocked_ = false;
+    std::byte* into_ = nullptr;       // destination of the rest of the payload; nullptr: it is skipped
+    std::size_t left_ = 0;            // bytes of that rest
+    Head head_{};                     // of the payload
+    std::size_t begin_ = 0, end_ = 0; // part of the stash that is in use
+    fixed_array<std::byte> stash_;
 };
 
 } // namespace HERRING_NAMESPACE::detail

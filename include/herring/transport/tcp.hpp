@@ -12,8 +12,8 @@
 #include "herring/transport/tcp/connections.hpp"
 #include "herring/transport/tcp/frame.hpp"
 #include "herring/transport/tcp/inbox.hpp"
-#include "herring/transport/tcp/link.hpp"
 #include "herring/transport/tcp/sleep.hpp"
+#include "herring/transport/tcp/socket_options.hpp"
 #include "herring/transport/transport.hpp"
 
 #include <algorithm>
@@ -148,7 +148,7 @@ template <tcp_tuning Tuning> class basic_tcp {
             for (lane& l : peer.lanes) {
                 short found = ask ? polled_[l.at].revents : static_cast<short>(POLLIN | POLLOUT);
                 // A blocked message waits for a receive or for room, and may be read already.
-                if (l.in.blocked()) found |= POLLIN;
+                if (l.in.is_blocked()) found |= POLLIN;
                 if (!l.is_open() || found == 0) continue;
                 if (!l.out.is_empty()) flush(peer, l);
                 if ((found & ~POLLOUT) != 0 && l.is_open()) count += read(peer, l, on_completion);
@@ -175,7 +175,7 @@ template <tcp_tuning Tuning> class basic_tcp {
         for (peer_state& peer : peers_)
             for (lane& l : peer.lanes) {
                 int const events =
-                    !l.is_open() ? 0 : (l.in.blocked() ? 0 : POLLIN) | (!l.out.is_empty() ? POLLOUT : 0);
+                    !l.is_open() ? 0 : (l.in.is_blocked() ? 0 : POLLIN) | (!l.out.is_empty() ? POLLOUT : 0);
                 // A negative descriptor: an event that is not wanted, as a hang-up, would end the sleep at
                 // once.
                 polled_[l.at] = {events != 0 ? l.socket.get() : -1, static_cast<short>(events), 0};
@@ -257,6 +257,7 @@ template <tcp_tuning Tuning> class basic_tcp {
                 peer.incarnation = connections.all[l.at].incarnation;
                 detail::set_data_socket_options(socket, Tuning.control, wanted.timeout, rank_);
                 l.out = detail::tcp_writer(wanted.sends_per_peer);
+                l.in = detail::tcp_reader(detail::tcp_stash_bytes);
                 l.watched = detail::data_socket(ranks.state().data, peer.rank, socket);
             }
         }
@@ -323,14 +324,11 @@ template <tcp_tuning Tuning> class basic_tcp {
                                      std::span<std::byte const> envelope) noexcept {
             return inbox_.destination(peer, l, header, envelope, losing());
         };
-        auto const received = [&]() noexcept {
-            if (l.destination == lane::into_posted) {
-                on_completion(completion{l.token, l.bytes, peer.id, completion::received, errc::ok, l.tag,
-                                         l.envelope.view()});
-                ++count;
-            } else if (l.destination == lane::into_unexpected) {
-                inbox_.complete(peer, *l.early, done_, losing());
-            }
+        auto const received = [&](detail::frame const& header) noexcept {
+            if (l.early != nullptr) return inbox_.complete(peer, *l.early, done_, losing());
+            on_completion(completion{l.token, static_cast<std::size_t>(header.length), peer.id,
+                                     completion::received, errc::ok, header.tag, l.envelope.view()});
+            ++count;
         };
         switch (l.in.read(l.socket, 4, destination, received)) {
         case detail::stream_state::ok:

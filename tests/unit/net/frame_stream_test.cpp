@@ -1,15 +1,19 @@
-// herring: tests of net/frame_stream.hpp over socket pairs: short writes, withdrawn payloads.
+// herring: tests of net/frame_stream.hpp over socket pairs: short writes, withdrawn payloads, reads cut anywhere.
 // SPDX-License-Identifier: Apache-2.0
 #include "herring/net/frame_stream.hpp"
 
 #include "doctest/doctest.h"
 
+#include "herring/base/bytes.hpp"
+
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include <sys/socket.h>
@@ -155,6 +159,176 @@ TEST_CASE("frame writer: a closed socket is an error, and no signal") {
     w.push(10);
     CHECK(w.write() == EPIPE);
     CHECK(w.left.empty());
+}
+
+/// A head of 16 bytes: "HEAD", envelope bytes, payload bytes.
+struct head {
+    std::uint32_t envelope = 0;
+    std::uint64_t length = 0;
+};
+constexpr std::size_t head_bytes = 16;
+
+bool decode(std::span<std::byte const, head_bytes> from, head& h) {
+    h.envelope = get<std::uint32_t>(from.data() + 4);
+    h.length = get<std::uint64_t>(from.data() + 8);
+    return std::memcmp(from.data(), "HEAD", 4) == 0;
+}
+
+struct message {
+    std::size_t length, envelope = 0;
+    bool is_skipped = false;
+};
+bytes wire(std::span<message const> messages) {
+    bytes all;
+    for (std::size_t i = 0; i < messages.size(); ++i) {
+        bytes front(head_bytes);
+        std::memcpy(front.data(), "HEAD", 4);
+        put(front.data() + 4, static_cast<std::uint32_t>(messages[i].envelope));
+        put(front.data() + 8, std::uint64_t{messages[i].length});
+        append(all, front);
+        append(all, pattern(i + 100, messages[i].envelope));
+        append(all, pattern(i, messages[i].length));
+    }
+    return all;
+}
+
+/// A reader, and what it has found of `due`. Each payload has memory of its exact size, so that a sanitizer
+/// sees what is written behind it.
+struct reader {
+    std::vector<message> due;
+    pair sockets{};
+    frame_reader<head, head_bytes> in;
+    std::vector<std::unique_ptr<std::byte[]>> memory{};
+    std::size_t complete = 0; // without those that were skipped
+    int asked = 0;
+    bool waits = false;
+
+    explicit reader(std::vector<message> messages, std::size_t stash = 1000)
+        : due(std::move(messages)), in(stash) {}
+
+    stream_state read(int calls = 4) {
+        return in.read(
+            sockets.b, calls,
+            [&](head const& h, std::span<std::byte const> envelope) -> landing {
+                ++asked;
+                if (waits) return {};
+                std::size_t const i = memory.size();
+                REQUIRE(i < due.size());
+                CHECK(h.length == due[i].length);
+                CHECK(std::ranges::equal(envelope, pattern(i + 100, due[i].envelope)));
+                memory.push_back(std::make_unique<std::byte[]>(h.length));
+                if (due[i].is_skipped) return {landing::action::skip};
+                return {landing::action::land, h.length > 0 ? memory[i].get() : nullptr};
+            },
+            [&](head const& h) {
+                std::size_t const i = memory.size() - 1; // the last that was asked for
+                CHECK_FALSE(due[i].is_skipped);
+                CHECK(h.length == due[i].length);
+                auto const expected = pattern(i, due[i].length);
+                CHECK(std::equal(expected.begin(), expected.end(), memory[i].get()));
+                ++complete;
+            });
+    }
+    void give(std::span<std::byte const> part) const {
+        REQUIRE(::send(sockets.a.get(), part.data(), part.size(), MSG_NOSIGNAL) ==
+                static_cast<ssize_t>(part.size()));
+    }
+    bool is_all_there() const {
+        auto const skipped = std::ranges::count_if(due, [](auto const& m) { return m.is_skipped; });
+        return memory.size() == due.size() && complete + static_cast<std::size_t>(skipped) == due.size();
+    }
+};
+
+TEST_CASE("frame reader: messages with envelopes, cut at every byte into two reads") {
+    std::vector<message> const messages{{5, 12}, {0}, {0, 24, true}, {70, 1, true}, {100}, {0, 1}, {300, 7}};
+    bytes const all = wire(messages);
+    for (std::size_t const stash : {std::size_t{40}, std::size_t{1000}})
+        for (std::size_t cut = 0; cut <= all.size(); ++cut) {
+            reader r(messages, stash);
+            r.give(std::span(all).first(cut));
+            REQUIRE(r.read(100) == stream_state::ok);
+            r.give(std::span(all).subspan(cut));
+            REQUIRE(r.read(100) == stream_state::ok);
+            CHECK(r.is_all_there());
+            CHECK_FALSE(r.in.is_blocked());
+        }
+}
+
+TEST_CASE("frame reader: sizes around what is read along with a head, in pieces of many sizes") {
+    std::vector<message> messages;
+    for (std::size_t const length :
+         {0u, 1u, 15u, 16u, 17u, 47u, 983u, 984u, 985u, 0u, 1000u, 1001u, 3017u, 0u, 70'000u, 9u})
+        for (bool const is_skipped : {false, true}) messages.push_back({length, length % 25, is_skipped});
+    bytes const all = wire(messages);
+    for (std::size_t const piece : {7u, 999u, 1000u, 1001u, 4096u, 60'000u})
+        for (int const calls : {1, 4}) {
+            reader r(messages);
+            std::span<std::byte const> rest(all);
+            for (; !rest.empty(); rest = rest.subspan(std::min(piece, rest.size()))) {
+                r.give(rest.first(std::min(piece, rest.size())));
+                int reads = 0; // a skipped payload comes through the stash
+                do REQUIRE(r.read(calls) == stream_state::ok);
+                while (++reads < 80 && piece > 100 && !r.is_all_there());
+            }
+            CHECK(r.is_all_there());
+        }
+}
+
+TEST_CASE("frame reader: small messages cost one read, and a read takes no more than its calls") {
+    std::vector<message> const messages(40, {84});
+    reader r(messages); // ten in the stash
+    r.give(wire(messages));
+    for (std::size_t calls = 1; calls <= 4; ++calls) {
+        REQUIRE(r.read(1) == stream_state::ok);
+        CHECK(r.complete == 10 * calls);
+    }
+    CHECK(r.is_all_there());
+}
+
+TEST_CASE("frame reader: a message that waits stays, is asked for at each read, and lands when it may") {
+    std::vector<message> const messages{{50}, {20'000}};
+    reader r(messages);
+    r.waits = true;
+    r.give(wire(messages));
+    for (int i = 1; i <= 3; ++i) {
+        REQUIRE(r.read() == stream_state::ok);
+        CHECK(r.in.is_blocked());
+        CHECK(r.asked == i);
+    }
+    r.waits = false;
+    REQUIRE(r.read() == stream_state::ok);
+    CHECK_FALSE(r.in.is_blocked());
+    CHECK(r.is_all_there());
+}
+
+TEST_CASE("frame reader: what ends it comes behind what was sent before") {
+    for (std::size_t const sound : {0u, 1u, 3u}) {
+        std::vector<message> const messages(sound, {100});
+        bytes const all = wire(messages);
+        bytes const next = wire(std::vector<message>{{100}});
+        reader junk(messages);
+        junk.give(all);
+        junk.give(bytes(200, std::byte{'G'}));
+        CHECK(junk.read() == stream_state::junk);
+        CHECK(junk.is_all_there()); // no landing was asked for junk
+
+        reader closed(messages);
+        closed.give(all);
+        closed.give(std::span(next).first(60));
+        closed.due.push_back({100});
+        closed.sockets.a = descriptor();
+        REQUIRE(closed.read() == stream_state::ok);
+        CHECK(closed.read() == stream_state::closed);
+        CHECK(closed.complete == sound);
+
+        reader failed(messages);
+        failed.give(all);
+        if (sound > 0) REQUIRE(failed.read() == stream_state::ok);
+        CHECK(failed.is_all_there());
+        failed.sockets.b = descriptor(); // as an owner does that gives up while it reads
+        CHECK(failed.read() == stream_state::failed);
+        CHECK(errno == EBADF);
+    }
 }
 
 } // namespace net_frame_stream_test
