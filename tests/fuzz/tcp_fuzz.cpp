@@ -7,7 +7,6 @@
 
 #include "herring/machine/address.hpp"
 #include "herring/transport/tcp/inbox.hpp"
-#include "herring/transport/tcp/link.hpp"
 
 #include <algorithm>
 #include <array>
@@ -43,7 +42,7 @@ struct rank {
         int both[2];
         require(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, both) == 0, "a socket");
         lane.socket = descriptor(both[0]);
-        lane.link = tcp_link(both[0], 4);
+        lane.in = tcp_reader(tcp_stash_bytes);
         socket = both[1];
         peer.id = peer_id{0};
         peer.rank = 3;
@@ -88,16 +87,16 @@ struct rank {
                 return inbox.destination(peer, lane, header, envelope, losing());
             };
             std::size_t moved = 0;
-            auto const received = [&]() noexcept {
+            auto const received = [&](frame const& header) noexcept {
                 ++moved;
-                if (lane.destination == tcp_lane::into_posted)
-                    is_received(lane.token, lane.bytes);
-                else if (lane.destination == tcp_lane::into_unexpected)
+                if (lane.early == nullptr)
+                    is_received(lane.token, static_cast<std::size_t>(header.length));
+                else
                     inbox.complete(peer, *lane.early, done, losing());
             };
-            link_state const ended = lane.link.read(4, destination, received);
+            stream_state const ended = lane.in.read(lane.socket, 4, destination, received);
             hand_out();
-            if (ended != link_state::ok) {
+            if (ended != stream_state::ok) {
                 peer.is_lost = true;
                 break;
             }

@@ -118,8 +118,9 @@ struct frontend {
             lane.detach(static_cast<slot_index>(what / 3 % 4)); // its bytes go away here
         } else if (what % 3 == 1) {
             auto const place = static_cast<place_index>(what / 3 % (held.size() + 1));
+            // Without effect behind the last; a place that it does not hold may have a row that is coming in.
+            if (place < held.size() && !std::exchange(held[place], false)) return;
             lane.release(place);
-            if (place < held.size()) held[place] = false;
         } else {
             take_what_it_sent();
         }
@@ -214,15 +215,15 @@ template <class End> void run(fuzz::input& in, bool at_member) {
                         .reason = static_cast<decline>(in.number(1) % (herring::declines + 1)),
                         .id = in.number(1)};
             else
-                head.bytes = static_cast<std::uint32_t>(in.number((what & 8) != 0 ? 4 : 1));
+                head.length = static_cast<std::uint32_t>(in.number((what & 8) != 0 ? 4 : 1));
             if ((what & 16) != 0) head.kind = static_cast<data_kind>(in.number(1));
             bytes.resize(data_head_bytes);
             encode(head, bytes.data());
             if ((what & 32) != 0)
                 bytes[in.number(1) % data_head_bytes] ^= static_cast<std::byte>(in.number(1));
-            auto const body = in.bytes(std::min<std::uint64_t>(head.bytes, in.number(1)));
+            auto const body = in.bytes(std::min<std::uint64_t>(head.length, in.number(1)));
             bytes.insert(bytes.end(), body.begin(), body.end());
-            if (what % 4 == 3) bytes.resize(data_head_bytes + std::min<std::size_t>(head.bytes, 400));
+            if (what % 4 == 3) bytes.resize(data_head_bytes + std::min<std::size_t>(head.length, 400));
         }
         std::span<std::byte const> rest(bytes);
         while (!rest.empty() && whole) {

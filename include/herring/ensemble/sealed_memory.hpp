@@ -8,6 +8,7 @@
 #include "herring/machine/descriptor.hpp"
 #include "herring/machine/files.hpp"
 #include "herring/machine/free_memory.hpp"
+#include "herring/machine/private_memory.hpp"
 
 #include <cerrno>
 #include <cstddef>
@@ -15,7 +16,6 @@
 #include <cstring>
 #include <initializer_list>
 #include <string>
-#include <utility>
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -25,43 +25,6 @@
 namespace HERRING_NAMESPACE::detail::ensembles {
 
 inline constexpr std::size_t memory_page = 4096; ///< to which parts of a shared mapping are rounded
-
-/// Pages of a file, unmapped with their owner.
-class mapped_pages {
-  public:
-    mapped_pages() = default;
-    HERRING_SETUP mapped_pages(int file, std::size_t bytes, bool writable) {
-        void* const at = ::mmap(nullptr, bytes, PROT_READ | (writable ? PROT_WRITE : 0), MAP_SHARED, file, 0);
-        if (at == MAP_FAILED) return;
-        at_ = static_cast<std::byte*>(at);
-        size_ = bytes;
-    }
-    mapped_pages(mapped_pages&& other) noexcept
-        : at_(std::exchange(other.at_, nullptr)), size_(std::exchange(other.size_, 0)) {}
-    mapped_pages& operator=(mapped_pages&& other) noexcept {
-        std::swap(at_, other.at_);
-        std::swap(size_, other.size_);
-        return *this;
-    }
-    ~mapped_pages() {
-        if (at_ != nullptr) ::munmap(at_, size_);
-    }
-
-    std::byte* data() const noexcept { return at_; }
-    std::size_t size() const noexcept { return size_; }
-
-    /// Enters the pages into this process's page table, so that first use does not fault. No effect before
-    /// Linux 5.14.
-    HERRING_SETUP void prefault(std::size_t offset, std::size_t bytes, bool writable) const noexcept {
-        constexpr int populate_read = 22, populate_write = 23;
-        std::size_t const first = offset / memory_page * memory_page;
-        (void)::madvise(at_ + first, offset - first + bytes, writable ? populate_write : populate_read);
-    }
-
-  private:
-    std::byte* at_ = nullptr;
-    std::size_t size_ = 0;
-};
 
 /// Seals of the file behind shared memory: its size is fixed, only its creator maps it writable, its pages
 /// stay.

@@ -10,6 +10,7 @@
 #include "herring/ensemble/outcome.hpp"
 #include "herring/ensemble/places.hpp"
 #include "herring/machine/descriptor.hpp"
+#include "herring/net/frame_stream.hpp"
 
 #include <cerrno>
 #include <cstddef>
@@ -33,13 +34,23 @@ struct lane_sizes {
     std::size_t row_bytes = 0;     ///< most bytes of a row
 };
 
+/// A message that an end of a lane sends, beside its bytes.
+struct sent_note {
+    std::uint64_t id = 0;    ///< of the request
+    std::uint32_t owner = 0; ///< slot of a request, place of an answer; `no_owner`: its bytes were given up
+};
+inline constexpr std::uint32_t no_owner = ~std::uint32_t{0};
+
 /// The common part of both ends of a lane: a socket, its two directions, and the reason why the lane is
 /// broken.
 class tcp_lane {
   public:
-    HERRING_SETUP tcp_lane(detail::descriptor socket, std::size_t messages, std::size_t bounce_bytes,
-                           std::size_t typical)
-        : out(messages, bounce_bytes), socket_(std::move(socket)), in_(typical) {
+    using writer = frame_writer<data_head_bytes, sent_note>;
+
+    /// `typical`: bytes of a usual payload that comes.
+    HERRING_SETUP tcp_lane(detail::descriptor socket, std::size_t messages, std::size_t typical)
+        : out(messages), socket_(std::move(socket)),
+          in_(typical < large_payload ? stash_for_small : stash_for_large) {
         int const on = 1; // fails on a socket other than tcp, which does not need it
         (void)::setsockopt(socket_.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     }
@@ -53,37 +64,51 @@ class tcp_lane {
         if (!is_broken()) std::snprintf(error_, sizeof error_, format, values...); // the first reason stays
     }
 
-    template <class Left, class Dropped> bool flush(Left&& left, Dropped&& dropped) noexcept {
-        int const number = out.queued() == 0 ? 0 : out.flush(socket_.get(), left, dropped);
-        if (number != 0) fail("sending to it failed: %s", std::strerror(number));
-        return number == 0;
+    /// Queues a message. False: broken, or the queue is full.
+    bool push(data_head const& head, std::span<std::byte const> payload, std::uint32_t owner) noexcept {
+        if (is_broken() || out.is_full()) return false;
+        writer::message& m = out.push();
+        encode(head, m.head.data());
+        m.head_bytes = data_head_bytes;
+        m.from = payload.data();
+        m.length = payload.size();
+        m.note = {head.id, owner};
+        return true;
     }
-    template <class Begin, class Done> bool read(Begin&& begin, Done&& done) noexcept {
-        switch (in_.read(socket_.get(), at_once, begin, done)) {
-        case receive_state::ok:
-            return true;
-        case receive_state::closed:
-            fail("it has closed its data connection");
-            break;
-        case receive_state::failed:
-            fail("its data connection failed: %s", std::strerror(errno));
-            break;
-        case receive_state::no_head:
-            fail("it sent what is no message of an ensemble's data connection");
-            break;
-        case receive_state::refused:
-            fail("it sent a message that is not due");
+    /// False: broken.
+    template <class OnLeft> bool flush(OnLeft&& on_left) noexcept {
+        if (int const number = out.write(socket_, on_left); number != 0)
+            fail("sending to it failed: %s", std::strerror(number));
+        return !is_broken();
+    }
+    template <class Place, class Done> void read(Place&& place, Done&& done) noexcept {
+        switch (in_.read(socket_, calls, place, done)) {
+        case stream_state::ok:
+            return;
+        case stream_state::closed:
+            return fail("it has closed its data connection");
+        case stream_state::failed:
+            return fail("its data connection failed: %s", std::strerror(errno));
+        case stream_state::junk:
+            return fail("it sent what is no message of an ensemble's data connection");
         }
-        return false;
+    }
+    /// Breaks the lane for a message, which is not taken.
+    template <class... Values> HERRING_SETUP landing refuse(char const* format, Values... values) noexcept {
+        fail(format, values...);
+        return {};
     }
 
-    frame_sender out;
+    writer out;
 
   private:
-    static constexpr std::size_t at_once = 512 * 1024; // bytes of one peer, before others have their turn
+    static constexpr int calls = 8; // for one peer, before others have their turn
+    static constexpr std::size_t stash_for_small = 64 * 1024;
+    static constexpr std::size_t stash_for_large = 4 * 1024; // copied at the start of a large payload
+    static constexpr std::size_t large_payload = 32 * 1024;
 
     detail::descriptor socket_;
-    frame_receiver in_;
+    frame_reader<data_head, data_head_bytes> in_;
     char error_[160] = {};
 };
 
@@ -100,47 +125,51 @@ class tcp_lane_frontend {
     static constexpr std::uint32_t spare = tcp_spare_places;
 
     HERRING_SETUP tcp_lane_frontend(detail::descriptor socket, lane_sizes const& sizes)
-        : lane_(std::move(socket), sizes.credits, sizes.request_bytes, sizes.row_bytes),
-          request_bytes_(sizes.request_bytes), rows_(places(sizes), sizes.row_bytes), sizes_(places(sizes)),
-          is_kept_(places(sizes)), free_(0, places(sizes)) {}
+        : lane_(std::move(socket), sizes.credits, sizes.row_bytes), bounce_(sizes.request_bytes),
+          rows_(places(sizes), sizes.row_bytes), sizes_(places(sizes)), is_kept_(places(sizes)),
+          free_(0, places(sizes)) {}
 
     /// Starts to send a request. Its bytes stay valid until `detach(slot)`.
     ///
     /// Errors: false: the lane is broken, the request is larger than agreed, or no place is left for its row.
     bool ask(slot_index slot, std::uint64_t id, std::uint64_t remaining_us,
              std::span<std::byte const> request) noexcept {
-        if (lane_.is_broken() || request.size() > request_bytes_) return false;
+        if (request.size() > bounce_.size()) return false;
         if (owed_ + spare + (kept_ < early_places ? early_places - kept_ : 0) >= free_.count()) return false;
         data_head const head{.kind = data_kind::ask,
                              .id = id,
                              .remaining_us = remaining_us,
-                             .bytes = static_cast<std::uint32_t>(request.size())};
-        bool const first = lane_.out.queued() == 0;
-        if (!lane_.out.push(head, request, slot)) return false;
+                             .length = static_cast<std::uint32_t>(request.size())};
+        bool const is_first = lane_.out.is_empty();
+        if (!lane_.push(head, request, slot)) return false;
         ++owed_;
-        return !first || lane_.flush([](slot_index) noexcept {}, [](std::uint64_t) noexcept {});
+        return !is_first || lane_.flush([](auto const&) noexcept {});
     }
 
     /// Gives up the bytes of a request. The rest of a request that has been sent in part is copied; a request
     /// that has not been begun is not sent any more, and a later `poll` reports it as `declined(id,
     /// decline::expired)`.
-    void detach(slot_index slot) noexcept { lane_.out.withdraw(slot); }
+    void detach(slot_index slot) noexcept {
+        lane_.out.withdraw(
+            [&](sent_note& note) noexcept { return note.owner == slot && (note.owner = no_owner, true); },
+            bounce_.data());
+    }
 
     /// Sends and receives as far as possible now. Calls `sink.row(id, place, bytes)`, where the place belongs
     /// to the caller until `release`, and `sink.declined(id, reason)`. A row without a free place is read,
     /// dropped and declined as `overloaded`.
     ///
-    /// Bounds:  reads half a MiB at most.
+    /// Bounds:  8 reads of the socket at most.
     /// Errors:  false: broken, as `error()` says. Answers that came before were reported.
     template <class Sink> bool poll(Sink& sink) noexcept {
-        bool const sent = lane_.flush([](slot_index) noexcept {},
-                                      [&](std::uint64_t id) noexcept {
-                                          --owed_;
-                                          sink.declined(id, decline::expired);
-                                      });
-        bool const received = lane_.read([&](data_head const& head) noexcept { return begin(head, sink); },
-                                         [&](data_head const& head) noexcept { done(head, sink); });
-        return sent && received && !lane_.is_broken();
+        lane_.flush([&](tcp_lane::writer::message const& request) noexcept {
+            if (!request.is_withdrawn()) return;
+            --owed_;
+            sink.declined(request.note.id, decline::expired);
+        });
+        lane_.read([&](data_head const& head, auto) noexcept { return begin(head, sink); },
+                   [&](data_head const& head) noexcept { done(head, sink); });
+        return !lane_.is_broken();
     }
 
     std::span<std::byte const> row(place_index place) const noexcept {
@@ -156,7 +185,7 @@ class tcp_lane_frontend {
         ++kept_;
     }
 
-    bool wants_write() const noexcept { return lane_.out.queued() != 0; }
+    bool wants_write() const noexcept { return !lane_.out.is_empty(); }
     int descriptor() const noexcept { return lane_.descriptor(); }
     void rung() noexcept {}
     bool try_sleep() noexcept { return true; }
@@ -171,11 +200,10 @@ class tcp_lane_frontend {
 
     template <class Sink> landing begin(data_head const& head, Sink& sink) noexcept {
         if (head.kind == data_kind::declined) return {landing::action::land};
-        if (head.kind != data_kind::row) return {};
-        if (head.bytes > rows_.bytes()) {
-            lane_.fail("it sent a row of %u bytes where at most %zu are due", head.bytes, rows_.bytes());
-            return {};
-        }
+        if (head.kind != data_kind::row) return lane_.refuse("it sent a message that is not due");
+        if (head.length > rows_.bytes())
+            return lane_.refuse("it sent a row of %u bytes where at most %zu are due", head.length,
+                                rows_.bytes());
         owed_ -= owed_ > 0; // also by a row that was not asked for: only the table of requests can tell
         if (!free_.take(landing_)) {
             sink.declined(head.id, decline::overloaded);
@@ -189,12 +217,12 @@ class tcp_lane_frontend {
             sink.declined(head.id, head.reason);
             return;
         }
-        sizes_[landing_] = head.bytes;
+        sizes_[landing_] = head.length;
         sink.row(head.id, landing_, row(landing_));
     }
 
     tcp_lane lane_;
-    std::size_t request_bytes_;
+    fixed_array<std::byte> bounce_; // the rest of a request whose bytes were given up while it was sent
     place_memory rows_;
     fixed_array<std::uint32_t> sizes_; // of rows, by place
     fixed_array<bool> is_kept_;        // by place
@@ -215,24 +243,24 @@ class tcp_lane_member {
     static constexpr std::uint32_t spare = tcp_spare_places;
 
     HERRING_SETUP tcp_lane_member(detail::descriptor socket, lane_sizes const& sizes)
-        : lane_(std::move(socket), sizes.credits + spare, 0, sizes.request_bytes), credits_(sizes.credits),
+        : lane_(std::move(socket), sizes.credits + spare, sizes.request_bytes), credits_(sizes.credits),
           requests_(sizes.credits, sizes.request_bytes), rows_(sizes.credits + spare, sizes.row_bytes),
           free_(0, sizes.credits), spare_(sizes.credits, spare) {}
 
     /// Sends and receives as far as possible now. Calls `sink.asked(id, remaining_us, request, place)`: the
     /// bytes stay valid until the place's answer.
     ///
-    /// Bounds:  reads half a MiB at most.
+    /// Bounds:  8 reads of the socket at most.
     /// Errors:  false: broken, as `error()` says. Requests that came before were reported.
     template <class Sink> bool poll(Sink& sink) noexcept {
-        bool const sent = flush();
-        bool const received = lane_.read(
-            [&](data_head const& head) noexcept { return begin(head); },
-            [&](data_head const& head) noexcept {
-                sink.asked(head.id, head.remaining_us,
-                           std::span<std::byte const>(requests_[landing_]).first(head.bytes), landing_);
-            });
-        return sent && received && !lane_.is_broken();
+        flush();
+        lane_.read([&](data_head const& head, auto) noexcept { return begin(head); },
+                   [&](data_head const& head) noexcept {
+                       sink.asked(head.id, head.remaining_us,
+                                  std::span<std::byte const>(requests_[landing_]).first(head.length),
+                                  landing_);
+                   });
+        return !lane_.is_broken();
     }
 
     /// Takes a spare place, for a row that the frontend did not ask for. False if all are being sent.
@@ -246,7 +274,7 @@ class tcp_lane_member {
 
     /// Answers with the first `bytes` of the place's row. False if the lane is broken.
     bool send(std::uint64_t id, place_index place, std::size_t bytes) noexcept {
-        return answer({.kind = data_kind::row, .id = id, .bytes = static_cast<std::uint32_t>(bytes)}, place,
+        return answer({.kind = data_kind::row, .id = id, .length = static_cast<std::uint32_t>(bytes)}, place,
                       rows_[place].first(bytes));
     }
     /// Answers without a row. The place is free when the answer has left; a spare place at once, without an
@@ -256,7 +284,7 @@ class tcp_lane_member {
         return answer({.kind = data_kind::declined, .reason = reason, .id = id}, place, {});
     }
 
-    bool wants_write() const noexcept { return lane_.out.queued() != 0; }
+    bool wants_write() const noexcept { return !lane_.out.is_empty(); }
     int descriptor() const noexcept { return lane_.descriptor(); }
     bool try_sleep() noexcept { return true; }
     void awake() noexcept {}
@@ -265,29 +293,23 @@ class tcp_lane_member {
 
   private:
     landing begin(data_head const& head) noexcept {
-        if (head.kind != data_kind::ask) return {};
-        if (head.bytes > requests_.bytes()) {
-            lane_.fail("it sent a request of %u bytes where at most %zu are due", head.bytes,
-                       requests_.bytes());
-            return {};
-        }
-        if (!free_.take(landing_)) {
-            lane_.fail("it sent more than %u requests without an answer", credits_);
-            return {};
-        }
+        if (head.kind != data_kind::ask) return lane_.refuse("it sent a message that is not due");
+        if (head.length > requests_.bytes())
+            return lane_.refuse("it sent a request of %u bytes where at most %zu are due", head.length,
+                                requests_.bytes());
+        if (!free_.take(landing_))
+            return lane_.refuse("it sent more than %u requests without an answer", credits_);
         return {landing::action::land, requests_[landing_].data()};
     }
     bool answer(data_head const& head, place_index place, std::span<std::byte const> row) noexcept {
-        bool const first = lane_.out.queued() == 0;
+        bool const is_first = lane_.out.is_empty();
         // The queue has room: each message has its own place.
-        return !lane_.is_broken() && lane_.out.push(head, row, place) && (!first || flush());
+        return lane_.push(head, row, place) && (!is_first || flush());
     }
     bool flush() noexcept {
-        return lane_.flush(
-            [&](place_index place) noexcept {
-                if (!free_.give(place)) spare_.give(place);
-            },
-            [](std::uint64_t) noexcept {});
+        return lane_.flush([&](tcp_lane::writer::message const& answer) noexcept {
+            if (!free_.give(answer.note.owner)) spare_.give(answer.note.owner);
+        });
     }
 
     tcp_lane lane_;

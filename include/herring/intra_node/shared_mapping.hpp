@@ -5,6 +5,7 @@
 
 #include "herring/base/config.hpp"
 #include "herring/control/world.hpp"
+#include "herring/machine/private_memory.hpp"
 
 #include <chrono>
 #include <cstddef>
@@ -42,7 +43,7 @@ class shared_mapping {
     }
 
     /// Returns the whole mapping: as many bytes as the node's largest request, aligned to a page.
-    std::span<std::byte> bytes() const noexcept { return {mapping_.at, bytes_}; }
+    std::span<std::byte> bytes() const noexcept { return {mapping_.data(), bytes_}; }
 
     /// Enters these pages into this process's page table, so that first use does not fault; contents stay.
     HERRING_SEPARABLE void prefault(std::size_t offset, std::size_t size) const noexcept;
@@ -50,30 +51,10 @@ class shared_mapping {
   private:
     static std::size_t page_bytes() noexcept { return static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)); }
 
-    struct pages {
-        std::byte* at = nullptr;
-        std::size_t size = 0;
-
-        pages() = default;
-        pages(std::byte* where, std::size_t bytes) noexcept : at(where), size(bytes) {}
-        pages(pages&& other) noexcept
-            : at(std::exchange(other.at, nullptr)), size(std::exchange(other.size, 0)) {}
-        pages& operator=(pages&& other) noexcept {
-            if (this != &other) {
-                release();
-                at = std::exchange(other.at, nullptr);
-                size = std::exchange(other.size, 0);
-            }
-            return *this;
-        }
-        ~pages() { release(); }
-        HERRING_SEPARABLE void release() noexcept;
-    };
-
     struct introduction;
     struct building;
 
-    pages mapping_{};
+    mapped_pages mapping_{};
     std::size_t bytes_ = 0;
 };
 

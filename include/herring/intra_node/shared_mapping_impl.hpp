@@ -200,7 +200,7 @@ struct shared_mapping::building {
 
     static constexpr std::size_t allocation = std::size_t{16} << 20;
 
-    HERRING_SETUP pages map() {
+    HERRING_SETUP mapped_pages map() {
         if (bytes == 0) return {};
         if (all.local_rank() != 0) receive();
         socket = descriptor();
@@ -225,13 +225,12 @@ struct shared_mapping::building {
                           {"this node's ranks need ", bytes_text(bytes),
                            " of shared memory; reduce a smaller layout, put fewer ranks on the node, or "
                            "raise the memory limit of the machine's job, container or control group"});
-        void* const at =
-            ::mmap(nullptr, whole_pages * page, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
-        if (at == MAP_FAILED)
+        mapped_pages mapped(file.get(), whole_pages * page);
+        if (mapped.data() == nullptr)
             give_up_errno("mmap",
                           {"this node's ranks need ", bytes_text(bytes),
                            " of address space; raise the limit (ulimit -v) or reduce a smaller layout"});
-        return {static_cast<std::byte*>(at), whole_pages * page};
+        return mapped;
     }
 };
 
@@ -252,20 +251,12 @@ HERRING_SEPARABLE shared_mapping::shared_mapping(world& all, std::size_t bytes,
 HERRING_SEPARABLE void shared_mapping::prefault(std::size_t offset, std::size_t size) const noexcept {
     if (offset >= bytes_) return;
     if (size > bytes_ - offset) size = bytes_ - offset;
+    if (mapping_.prefault(offset, size, true)) return;
     std::size_t const page = page_bytes();
-    std::size_t const begin = offset / page * page;
-#if defined(MADV_POPULATE_WRITE)
-    if (::madvise(mapping_.at + begin, offset + size - begin, MADV_POPULATE_WRITE) == 0) return;
-#endif
     // Writes without changing anything: other ranks may use the memory.
-    for (std::size_t at = begin; at < offset + size; at += page)
-        __atomic_fetch_or(reinterpret_cast<unsigned char*>(mapping_.at + at), static_cast<unsigned char>(0),
-                          __ATOMIC_RELAXED);
-}
-
-HERRING_SEPARABLE void shared_mapping::pages::release() noexcept {
-    if (at != nullptr) ::munmap(at, size);
-    at = nullptr;
+    for (std::size_t at = offset / page * page; at < offset + size; at += page)
+        __atomic_fetch_or(reinterpret_cast<unsigned char*>(mapping_.data() + at),
+                          static_cast<unsigned char>(0), __ATOMIC_RELAXED);
 }
 
 } // namespace HERRING_NAMESPACE::detail

@@ -19,15 +19,12 @@ namespace HERRING_NAMESPACE::detail {
 HERRING_SEPARABLE private_memory::private_memory(std::size_t bytes, int rank) : bytes_(bytes) {
     if (bytes == 0) return;
     bool const large = bytes >= 2 * huge_page;
-    mapped_bytes_ = large ? bytes + huge_page : bytes;
-    mapped_ = ::mmap(nullptr, mapped_bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (mapped_ == MAP_FAILED) {
-        mapped_ = nullptr;
+    pages_ = mapped_pages(-1, large ? bytes + huge_page : bytes);
+    data_ = pages_.data();
+    if (data_ == nullptr)
         throw error(errc::no_resources, rank, -1, "construction",
                     {"cannot get ", bytes, " bytes of memory: ", std::strerror(errno),
                      "; use a smaller layout, or raise the limit (ulimit -v, cgroup)"});
-    }
-    data_ = static_cast<std::byte*>(mapped_);
     if (!large) return;
     data_ += (huge_page - reinterpret_cast<std::uintptr_t>(data_) % huge_page) % huge_page;
 #if defined(MADV_HUGEPAGE)

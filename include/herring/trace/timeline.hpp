@@ -12,6 +12,7 @@
 #include "herring/machine/descriptor.hpp"
 #include "herring/machine/files.hpp"
 #include "herring/machine/identity.hpp"
+#include "herring/machine/private_memory.hpp"
 #include "herring/machine/ticks.hpp"
 #include "herring/trace/timeline_clocks.hpp"
 #include "herring/trace/timeline_data.hpp"
@@ -33,7 +34,6 @@
 #include <vector>
 
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 namespace HERRING_NAMESPACE::detail {
@@ -42,23 +42,9 @@ namespace HERRING_NAMESPACE::detail {
 class timeline_memory {
   public:
     timeline_memory() = default;
-    timeline_memory(timeline_memory&& other) noexcept
-        : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)),
-          in_file_(std::exchange(other.in_file_, false)) {}
-    timeline_memory& operator=(timeline_memory&& other) noexcept {
-        std::swap(data_, other.data_);
-        std::swap(bytes_, other.bytes_);
-        std::swap(in_file_, other.in_file_);
-        return *this;
-    }
-    ~timeline_memory() {
-        if (data_ != nullptr) ::munmap(data_, bytes_);
-    }
-
     /// Returns private memory; no memory if the system refuses.
     HERRING_SETUP static timeline_memory anonymous(std::size_t bytes) noexcept {
-        return timeline_memory(
-            ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), bytes, false);
+        return timeline_memory(mapped_pages(-1, bytes), false);
     }
     /// Returns the memory of a new file, which replaces an older one of that name. Its blocks are allocated
     /// at once: a disk that is full later does no harm. On failure no memory, and the system's reason in
@@ -72,29 +58,27 @@ class timeline_memory {
         descriptor const opened(
             ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644));
         int failed = opened.get() < 0 ? errno : ::posix_fallocate(opened.get(), 0, static_cast<off_t>(bytes));
-        void* at = MAP_FAILED;
+        mapped_pages pages;
         if (failed == 0) {
-            at = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, opened.get(), 0);
-            failed = at == MAP_FAILED ? errno : 0;
+            pages = mapped_pages(opened.get(), bytes);
+            failed = pages.data() == nullptr ? errno : 0;
         }
         if (failed != 0) {
             why = std::strerror(failed);
             if (opened.get() >= 0) ::unlink(path.c_str());
         }
-        return timeline_memory(at, bytes, true);
+        return timeline_memory(std::move(pages), true);
     }
 
-    std::byte* data() const noexcept { return static_cast<std::byte*>(data_); }
-    std::size_t size() const noexcept { return bytes_; }
-    bool is_file() const noexcept { return in_file_; }
+    std::byte* data() const noexcept { return pages_.data(); }
+    std::size_t size() const noexcept { return pages_.size(); }
+    bool is_file() const noexcept { return in_file_ && data() != nullptr; }
 
   private:
-    timeline_memory(void* at, std::size_t bytes, bool in_file) noexcept
-        : data_(at == MAP_FAILED ? nullptr : at), bytes_(data_ == nullptr ? 0 : bytes),
-          in_file_(in_file && data_ != nullptr) {}
+    timeline_memory(mapped_pages pages, bool in_file) noexcept
+        : pages_(std::move(pages)), in_file_(in_file) {}
 
-    void* data_ = nullptr;
-    std::size_t bytes_ = 0;
+    mapped_pages pages_{};
     bool in_file_ = false;
 };
 

@@ -12,8 +12,8 @@
 #include "herring/transport/tcp/connections.hpp"
 #include "herring/transport/tcp/frame.hpp"
 #include "herring/transport/tcp/inbox.hpp"
-#include "herring/transport/tcp/link.hpp"
 #include "herring/transport/tcp/sleep.hpp"
+#include "herring/transport/tcp/socket_options.hpp"
 #include "herring/transport/transport.hpp"
 
 #include <algorithm>
@@ -68,9 +68,9 @@ namespace HERRING_NAMESPACE::transport {
 ///            call ends (the step is complete). An exception during the destruction of the reducer is thrown
 ///            by the next run of the io_context. A handler must not call a reducer that waits: that is
 ///            refused.
-/// Cost:      one `sendmsg` for up to 8 messages, about one `recvmsg` a socket buffer; one `recv` a peer that
-///            has sent nothing (with more than `direct_peers` one `poll` for all); no copy and no allocation
-///            unless a message comes before its receive is posted.
+/// Cost:      one `sendmsg` for up to 16 messages, about one `recvmsg` a socket buffer; one `recv` a peer
+///            that has sent nothing (with more than `direct_peers` one `poll` for all); no copy and no
+///            allocation unless a message comes before its receive is posted.
 /// Errors:    construction: `unreachable`, `no_resources`, `timeout` naming the peer. Later: `lost`, with the
 ///            reason.
 template <tcp_tuning Tuning> class basic_tcp {
@@ -148,10 +148,10 @@ template <tcp_tuning Tuning> class basic_tcp {
             for (lane& l : peer.lanes) {
                 short found = ask ? polled_[l.at].revents : static_cast<short>(POLLIN | POLLOUT);
                 // A blocked message waits for a receive or for room, and may be read already.
-                if (l.link.blocked()) found |= POLLIN;
-                if (!l.link.open() || found == 0) continue;
-                if (l.link.sending()) flush(peer, l);
-                if ((found & ~POLLOUT) != 0 && l.link.open()) count += read(peer, l, on_completion);
+                if (l.in.is_blocked()) found |= POLLIN;
+                if (!l.is_open() || found == 0) continue;
+                if (!l.out.is_empty()) flush(peer, l);
+                if ((found & ~POLLOUT) != 0 && l.is_open()) count += read(peer, l, on_completion);
             }
         return count + inbox_.hand_out(done_, on_completion);
     }
@@ -163,8 +163,8 @@ template <tcp_tuning Tuning> class basic_tcp {
         if (count > 0) return count;
         for (peer_state& peer : peers_)
             for (lane& l : peer.lanes) {
-                if (l.link.open() && l.link.sending()) flush(peer, l);
-                if (peer.id == from && l.link.open()) count += read(peer, l, on_completion);
+                if (l.is_open() && !l.out.is_empty()) flush(peer, l);
+                if (peer.id == from && l.is_open()) count += read(peer, l, on_completion);
             }
         return count + inbox_.hand_out(done_, on_completion);
     }
@@ -175,10 +175,10 @@ template <tcp_tuning Tuning> class basic_tcp {
         for (peer_state& peer : peers_)
             for (lane& l : peer.lanes) {
                 int const events =
-                    !l.link.open() ? 0 : (l.link.blocked() ? 0 : POLLIN) | (l.link.sending() ? POLLOUT : 0);
+                    !l.is_open() ? 0 : (l.in.is_blocked() ? 0 : POLLIN) | (!l.out.is_empty() ? POLLOUT : 0);
                 // A negative descriptor: an event that is not wanted, as a hang-up, would end the sleep at
                 // once.
-                polled_[l.at] = {events != 0 ? l.link.descriptor() : -1, static_cast<short>(events), 0};
+                polled_[l.at] = {events != 0 ? l.socket.get() : -1, static_cast<short>(events), 0};
                 any |= events != 0;
             }
         if (loop_)
@@ -256,7 +256,8 @@ template <tcp_tuning Tuning> class basic_tcp {
                 if (loop_) loop_->watch(*loop_, l.at, socket, rank_);
                 peer.incarnation = connections.all[l.at].incarnation;
                 detail::set_data_socket_options(socket, Tuning.control, wanted.timeout, rank_);
-                l.link = detail::tcp_link(socket, wanted.sends_per_peer);
+                l.out = detail::tcp_writer(wanted.sends_per_peer);
+                l.in = detail::tcp_reader(detail::tcp_stash_bytes);
                 l.watched = detail::data_socket(ranks.state().data, peer.rank, socket);
             }
         }
@@ -271,9 +272,8 @@ template <tcp_tuning Tuning> class basic_tcp {
     void ask_for_news() noexcept {
         for (peer_state& peer : peers_)
             for (lane& l : peer.lanes) {
-                bool const writing = l.link.open() && l.link.sending();
-                polled_[l.at] = {l.link.descriptor(), static_cast<short>(writing ? POLLIN | POLLOUT : POLLIN),
-                                 0};
+                bool const writing = l.is_open() && !l.out.is_empty();
+                polled_[l.at] = {l.socket.get(), static_cast<short>(writing ? POLLIN | POLLOUT : POLLIN), 0};
             }
         if (::poll(polled_.data(), lanes().size(), 0) < 0) // for example ENOMEM: try all
             for (pollfd& p : lanes()) p.revents = POLLIN | POLLOUT;
@@ -284,9 +284,9 @@ template <tcp_tuning Tuning> class basic_tcp {
         peer_state& peer = of(to);
         if (peer.is_lost) return false;
         lane& l = pick(peer, from.size());
-        if (l.link.full() || !l.link.open()) return false;
-        detail::outgoing& message = l.link.push();
-        std::byte* const header = message.header.data();
+        if (l.out.is_full() || !l.is_open()) return false;
+        detail::tcp_writer::message& message = l.out.push();
+        std::byte* const header = message.head.data();
         detail::encode({.job = job_,
                         .incarnation = incarnation_,
                         .tag = tag,
@@ -297,8 +297,8 @@ template <tcp_tuning Tuning> class basic_tcp {
         if (!envelope.empty()) std::memcpy(header + detail::frame_bytes, envelope.data(), envelope.size());
         message.from = from.data();
         message.length = from.size();
-        message.token = token;
-        message.head = detail::frame_bytes + envelope.size();
+        message.note = token;
+        message.head_bytes = detail::frame_bytes + envelope.size();
         flush(peer, l);
         return true;
     }
@@ -311,10 +311,10 @@ template <tcp_tuning Tuning> class basic_tcp {
     }
 
     void flush(peer_state& peer, lane& l) noexcept {
-        auto const sent = [&](std::uint64_t token, std::size_t bytes) {
-            done_.push(completion{token, bytes, peer.id, completion::sent, errc::ok});
+        auto const left = [&](detail::tcp_writer::message const& message) {
+            done_.push(completion{message.note, message.length, peer.id, completion::sent, errc::ok});
         };
-        if (l.link.write(sent) == detail::link_state::failed) lose(peer, l.link.error_number());
+        if (int const number = l.out.write(l.socket, left); number != 0) lose(peer, number);
     }
 
     template <class OnCompletion>
@@ -324,25 +324,22 @@ template <tcp_tuning Tuning> class basic_tcp {
                                      std::span<std::byte const> envelope) noexcept {
             return inbox_.destination(peer, l, header, envelope, losing());
         };
-        auto const received = [&]() noexcept {
-            if (l.destination == lane::into_posted) {
-                on_completion(completion{l.token, l.bytes, peer.id, completion::received, errc::ok, l.tag,
-                                         l.envelope.view()});
-                ++count;
-            } else if (l.destination == lane::into_unexpected) {
-                inbox_.complete(peer, *l.early, done_, losing());
-            }
+        auto const received = [&](detail::frame const& header) noexcept {
+            if (l.early != nullptr) return inbox_.complete(peer, *l.early, done_, losing());
+            on_completion(completion{l.token, static_cast<std::size_t>(header.length), peer.id,
+                                     completion::received, errc::ok, header.tag, l.envelope.view()});
+            ++count;
         };
-        switch (l.link.read(4, destination, received)) {
-        case detail::link_state::ok:
+        switch (l.in.read(l.socket, 4, destination, received)) {
+        case detail::stream_state::ok:
             break;
-        case detail::link_state::closed:
+        case detail::stream_state::closed:
             close(peer, l);
             break;
-        case detail::link_state::failed:
-            lose(peer, l.link.error_number());
+        case detail::stream_state::failed:
+            lose(peer, errno);
             break;
-        case detail::link_state::junk:
+        case detail::stream_state::junk:
             lose(peer, EPROTO);
             break;
         }
@@ -355,7 +352,6 @@ template <tcp_tuning Tuning> class basic_tcp {
     }
 
     HERRING_SETUP void end(lane& ended) noexcept {
-        ended.link.forget();
         if (loop_ && ended.socket.get() >= 0) loop_->forget(*loop_, ended.at);
         ended.watched.reset();
         ended.socket = detail::descriptor();
@@ -365,7 +361,7 @@ template <tcp_tuning Tuning> class basic_tcp {
     HERRING_SETUP void close(peer_state& peer, lane& closed) noexcept {
         end(closed);
         for (lane const& l : peer.lanes)
-            if (l.link.open()) return;
+            if (l.is_open()) return;
         lose(peer, 0);
     }
 

@@ -27,8 +27,8 @@ bool is_head(head_buffer const& bytes) {
     return decode(bytes, head);
 }
 
-constexpr data_head ask{.kind = data_kind::ask, .id = 0x0123456789abcdef, .remaining_us = 77, .bytes = 4096};
-constexpr data_head row{.kind = data_kind::row, .id = ~std::uint64_t{0}, .bytes = ~std::uint32_t{0}};
+constexpr data_head ask{.kind = data_kind::ask, .id = 0x0123456789abcdef, .remaining_us = 77, .length = 4096};
+constexpr data_head row{.kind = data_kind::row, .id = ~std::uint64_t{0}, .length = ~std::uint32_t{0}};
 constexpr data_head declined{.kind = data_kind::declined, .reason = decline::stopping, .id = 5};
 
 TEST_CASE("ensemble data frames: heads come back as they were") {
@@ -39,7 +39,7 @@ TEST_CASE("ensemble data frames: heads come back as they were") {
         CHECK(read.reason == each.reason);
         CHECK(read.id == each.id);
         CHECK(read.remaining_us == each.remaining_us);
-        CHECK(read.bytes == each.bytes);
+        CHECK(read.length == each.length);
     }
 }
 
@@ -77,7 +77,7 @@ TEST_CASE("ensemble data frames: what is not due in a head makes it none") {
     timed.remaining_us = 1;
     CHECK_FALSE(is_head(bytes_of(timed)));
     data_head filled = declined;
-    filled.bytes = 1;
+    filled.length = 1;
     CHECK_FALSE(is_head(bytes_of(filled)));
 }
 

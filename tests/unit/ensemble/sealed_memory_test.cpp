@@ -17,8 +17,8 @@ namespace ensemble_sealed_memory_test {
 
 using herring::errc;
 using herring::detail::descriptor;
+using herring::detail::mapped_pages;
 using herring::detail::ensembles::foreign_memory;
-using herring::detail::ensembles::mapped_pages;
 using herring::detail::ensembles::sealed_memory;
 
 descriptor copy_of(int file) { return descriptor(::fcntl(file, F_DUPFD_CLOEXEC, 0)); }

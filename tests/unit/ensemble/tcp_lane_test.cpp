@@ -355,7 +355,7 @@ TEST_CASE("ensemble tcp lane: what is not due breaks a frontend's end, which say
               "it sent a message that is not due");
     }
     SUBCASE("a row that is too large") {
-        CHECK(told(front, got, socket, head_bytes({.kind = data_kind::row, .bytes = 5001})) ==
+        CHECK(told(front, got, socket, head_bytes({.kind = data_kind::row, .length = 5001})) ==
               "it sent a row of 5001 bytes where at most 5000 are due");
     }
     SUBCASE("junk") {
@@ -363,7 +363,7 @@ TEST_CASE("ensemble tcp lane: what is not due breaks a frontend's end, which say
               "it sent what is no message of an ensemble's data connection");
     }
     SUBCASE("its end, behind a row that still counts") {
-        auto bytes = head_bytes({.kind = data_kind::row, .id = 3, .bytes = 10});
+        auto bytes = head_bytes({.kind = data_kind::row, .id = 3, .length = 10});
         bytes.resize(bytes.size() + 10);
         REQUIRE(::send(socket, bytes.data(), bytes.size(), MSG_NOSIGNAL) ==
                 static_cast<ssize_t>(bytes.size()));
@@ -380,7 +380,7 @@ TEST_CASE(
     two_sockets sockets(kind::local);
     tcp_lane_frontend front(std::move(sockets.one), sizes);
     answers got;
-    auto bytes = head_bytes({.kind = data_kind::row, .id = 3, .bytes = 10});
+    auto bytes = head_bytes({.kind = data_kind::row, .id = 3, .length = 10});
     bytes.resize(bytes.size() + 10);
     REQUIRE(::send(sockets.other.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL) == 42);
     sockets.other = descriptor();
@@ -411,7 +411,7 @@ TEST_CASE("ensemble tcp lane: what is not due breaks a member's end, which says 
               "it sent a message that is not due");
     }
     SUBCASE("a request that is too large") {
-        CHECK(told(member, jobs, socket, head_bytes({.kind = data_kind::ask, .bytes = 3001})) ==
+        CHECK(told(member, jobs, socket, head_bytes({.kind = data_kind::ask, .length = 3001})) ==
               "it sent a request of 3001 bytes where at most 3000 are due");
     }
     SUBCASE("junk") {

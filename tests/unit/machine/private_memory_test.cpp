@@ -4,12 +4,35 @@
 
 #include "doctest/doctest.h"
 
+#include "herring/machine/descriptor.hpp"
+
 #include <algorithm>
+#include <cerrno>
 #include <cstdint>
 #include <string>
 #include <utility>
 
+#include <sys/mman.h>
+#include <unistd.h>
+
+using herring::detail::mapped_pages;
 using herring::detail::private_memory;
+
+TEST_CASE("mapped_pages: what one mapping of a file has another one shows, until its owner is gone") {
+    herring::detail::descriptor const file(::memfd_create("test", MFD_CLOEXEC));
+    REQUIRE(::ftruncate(file.get(), 8192) == 0);
+    mapped_pages writer(file.get(), 8192);
+    mapped_pages const reader(file.get(), 8192, false);
+    REQUIRE(writer.data() != nullptr);
+    writer.data()[8191] = std::byte{7};
+    mapped_pages moved(std::move(writer));
+    CHECK(writer.data() == nullptr);
+    moved = mapped_pages(-1, 4096); // of this process alone
+    CHECK(moved.data()[4095] == std::byte{0});
+    CHECK(reader.data()[8191] == std::byte{7});
+    CHECK(mapped_pages(file.get(), 0).data() == nullptr);
+    CHECK(errno == EINVAL);
+}
 
 TEST_CASE("private_memory: zeroed, page aligned, moved") {
     private_memory one(10'000, 0);

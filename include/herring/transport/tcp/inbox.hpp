@@ -8,9 +8,9 @@
 #include "herring/control/survival/data_sockets.hpp"
 #include "herring/machine/descriptor.hpp"
 #include "herring/model/roles.hpp"
+#include "herring/net/frame_stream.hpp"
 #include "herring/transport/envelope.hpp"
 #include "herring/transport/tcp/frame.hpp"
-#include "herring/transport/tcp/link.hpp"
 #include "herring/transport/tcp/match_table.hpp"
 #include "herring/transport/transport.hpp"
 
@@ -27,6 +27,13 @@
 
 namespace HERRING_NAMESPACE::detail {
 
+/// Messages to a peer, and from it. The note is the token of the send.
+using tcp_writer = frame_writer<frame_bytes + most_envelope_bytes, std::uint64_t>;
+using tcp_reader = frame_reader<frame, frame_bytes>;
+
+/// Bytes that are read along with the rest of a payload: the next head with up to 4 KiB behind it.
+inline constexpr std::size_t tcp_stash_bytes = frame_bytes + most_envelope_bytes + 4096;
+
 /// An early message, buffered until its receive is posted.
 struct tcp_unexpected {
     std::uint64_t tag = 0;
@@ -37,18 +44,17 @@ struct tcp_unexpected {
 
 /// One connection to a peer, and the payload that is being read from it.
 struct tcp_lane {
-    descriptor socket;   ///< owner; `link` reads and writes it
+    descriptor socket;
     data_socket watched; ///< entry of the open socket in the world's list
-    tcp_link link;
+    tcp_writer out;
+    tcp_reader in;
     std::size_t at = 0; ///< place among the connections of all peers
 
-    std::uint64_t token = 0; ///< of the posted receive
-    std::uint64_t tag = 0;
-    std::size_t bytes = 0;
-    kept_envelope envelope;
-    enum { into_posted, into_unexpected, into_nowhere } destination = into_nowhere;
-    tcp_unexpected* early = nullptr;  ///< with into_unexpected
-    fixed_array<std::byte> discarded; ///< payload of a dropped frame
+    kept_envelope envelope;          ///< of the message that is read
+    tcp_unexpected* early = nullptr; ///< where it is early
+    std::uint64_t token = 0;         ///< else: of the posted receive
+
+    bool is_open() const noexcept { return socket.get() >= 0; }
 };
 
 /// A peer: its connections, posted receives and early messages.
@@ -77,12 +83,10 @@ class tcp_inbox {
     /// Returns the number of dropped frames, of another job or another sender.
     std::uint64_t dropped() const noexcept { return dropped_; }
 
-    /// Returns the destination of a payload; nullptr: it stays in the socket for now, or the peer is lost.
+    /// Returns the destination of a payload. `wait`: there is no memory for it now, or the peer is lost.
     template <class Lose>
-    std::byte* destination(tcp_peer& peer, tcp_lane& l, frame const& header,
-                           std::span<std::byte const> envelope, Lose const& lose) noexcept {
-        l.bytes = static_cast<std::size_t>(header.length);
-        l.tag = header.tag;
+    landing destination(tcp_peer& peer, tcp_lane& l, frame const& header, std::span<std::byte const> envelope,
+                        Lose const& lose) noexcept {
         l.envelope.keep(envelope);
         if (header.length > largest_) {
             std::snprintf(
@@ -91,15 +95,12 @@ class tcp_inbox {
                 "same operations with the same sizes?",
                 static_cast<unsigned long long>(header.length), largest_);
             lose(peer, EMSGSIZE);
-            return nullptr;
+            return {};
         }
         if (header.job != job_ || header.epoch != 0 || header.incarnation != peer.incarnation ||
             header.source != static_cast<std::uint32_t>(peer.rank)) {
             ++dropped_;
-            l.destination = tcp_lane::into_nowhere;
-            if (l.discarded.size() <= l.bytes && !allocate(peer, l.discarded, l.bytes + 1, lose))
-                return nullptr;
-            return l.discarded.data();
+            return {landing::action::skip};
         }
         posted_receive match;
         if (peer.posted.take(header.tag & ~carried_bits, match)) {
@@ -110,26 +111,20 @@ class tcp_inbox {
                     "same sizes?",
                     static_cast<unsigned long long>(header.length), match.into.size());
                 lose(peer, EMSGSIZE);
-                return nullptr;
+                return {};
             }
-            l.destination = tcp_lane::into_posted;
+            l.early = nullptr;
             l.token = match.token;
-            return match.into.data() != nullptr ? match.into.data() : &nothing_;
+            return {landing::action::land, match.into.data()};
         }
-        if (buffered_ + l.bytes + cost > limit_) return nullptr;
-        fixed_array<std::byte> bytes;
-        if (!allocate(peer, bytes, l.bytes, lose)) return nullptr;
-        try {
-            l.early = &peer.unexpected.emplace_back();
-        } catch (std::bad_alloc const&) {
-            return out_of_memory(peer, l.bytes, lose), nullptr;
-        }
-        buffered_ += l.bytes + cost;
-        l.destination = tcp_lane::into_unexpected;
+        std::size_t const bytes = static_cast<std::size_t>(header.length);
+        if (buffered_ + bytes + cost > limit_) return {};
+        l.early = keep(peer, bytes, lose);
+        if (l.early == nullptr) return {};
+        buffered_ += bytes + cost;
         l.early->tag = header.tag;
-        l.early->bytes = std::move(bytes);
         l.early->envelope = l.envelope;
-        return l.bytes > 0 ? l.early->bytes.data() : &nothing_;
+        return {landing::action::land, l.early->bytes.data()};
     }
 
     /// Marks an early message as complete, and delivers it if its receive was posted meanwhile.
@@ -189,25 +184,23 @@ class tcp_inbox {
         return done.hand_out(take);
     }
 
+    // Allocates an early message. nullptr: there is no memory, and the peer is lost.
     template <class Lose>
-    HERRING_SETUP bool allocate(tcp_peer& peer, fixed_array<std::byte>& to, std::size_t bytes,
-                                Lose const& lose) noexcept {
+    HERRING_SETUP tcp_unexpected* keep(tcp_peer& peer, std::size_t bytes, Lose const& lose) noexcept {
         try {
-            to = fixed_array<std::byte>(bytes);
-            return true;
+            fixed_array<std::byte> payload(bytes);
+            tcp_unexpected& kept = peer.unexpected.emplace_back();
+            kept.bytes = std::move(payload);
+            return &kept;
         } catch (std::bad_alloc const&) {
-            out_of_memory(peer, bytes, lose);
-            return false;
+            std::snprintf(peer.reason, sizeof peer.reason,
+                          "this rank has no memory for a message of %zu bytes that came before its receive; "
+                          "raise the limit "
+                          "(ulimit -v, cgroup), or lower tcp_tuning::unexpected_bytes",
+                          bytes);
+            lose(peer, ENOMEM);
+            return nullptr;
         }
-    }
-    template <class Lose>
-    HERRING_SETUP void out_of_memory(tcp_peer& peer, std::size_t bytes, Lose const& lose) noexcept {
-        std::snprintf(peer.reason, sizeof peer.reason,
-                      "this rank has no memory for a message of %zu bytes that came before its receive; "
-                      "raise the limit "
-                      "(ulimit -v, cgroup), or lower tcp_tuning::unexpected_bytes",
-                      bytes);
-        lose(peer, ENOMEM);
     }
 
     std::uint64_t job_;
@@ -216,7 +209,6 @@ class tcp_inbox {
     std::size_t buffered_ = 0;
     std::uint64_t dropped_ = 0;
     std::list<tcp_unexpected> taken_; // delivered, with envelopes that are not reported yet
-    std::byte nothing_{};
 };
 
 } // namespace HERRING_NAMESPACE::detail

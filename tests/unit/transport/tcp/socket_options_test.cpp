@@ -1,12 +1,13 @@
-// herring: tests of the socket options of transport/tcp/link.hpp: what the kernel says of a socket afterwards.
+// herring: tests of transport/tcp/socket_options.hpp: what the kernel says of a socket afterwards.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/transport/tcp/link.hpp"
+#include "herring/transport/tcp/socket_options.hpp"
 
 #include "doctest/doctest.h"
 
 #include "herring/error.hpp"
 #include "herring/machine/descriptor.hpp"
 #include "herring/machine/identity.hpp"
+#include "herring/machine/time.hpp"
 
 #include <chrono>
 #include <limits>
