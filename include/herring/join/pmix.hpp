@@ -245,8 +245,8 @@ class pmix_gather {
 /// Threads:  PMIx has one, which sleeps until the process exits.
 /// Blocks:   until every process has called it, at most `options.timeout`; then as `join()`.
 /// Errors:   as `join()`. `unreachable` without a PMIx server; `timeout` where a rank has not called this,
-///           naming it if it is on this node, `peer_lost` where it has exited; `unsupported` where PMIx fails;
-///           `bad_state` in a process that was forked off after a join.
+///           naming it if it is on this node, `peer_lost` where it has exited; `unsupported` where PMIx
+///           fails; `bad_state` in a process that was forked off after a join.
 /// Example:  herring::world world = herring::join_pmix();
 HERRING_SETUP inline world join_pmix(join_options const& options = {}) {
     detail::pmix_gather by(options.timeout);
