@@ -1,9 +1,10 @@
-// inside_mpi: an MPI program that averages its gradients by plain MPI and by Herring, with the same result.
+// inside_mpi: gradients, extremes and sums of rows by plain MPI and by Herring, with the same results.
 // SPDX-License-Identifier: Apache-2.0
 #include <herring/herring.hpp>
 #include <herring/intra_node/shared_memory.hpp>
 #include <herring/join/mpi.hpp>
 #include <herring/transport/tcp.hpp>
+#include <herring/update/any.hpp>
 
 #include <mpi.h>
 
@@ -47,9 +48,7 @@ double with_mpi(MPI_Comm communicator, std::vector<float>& gradients) {
 }
 
 /// With Herring: each layer may leave as soon as it is there; averaging is the default.
-double with_herring(MPI_Comm communicator, std::vector<float>& gradients) {
-    // MPI says who is who; the bytes then travel by TCP and shared memory.
-    herring::world world = herring::join(communicator);
+double with_herring(herring::world& world, std::vector<float>& gradients) {
     gradients_by_herring reduce(world, herring::layout::of(std::vector<std::size_t>(layers, parameters)));
     double begin = 0;
     for (int step = 0; step < warm_up + steps; ++step) {
@@ -67,6 +66,40 @@ double with_herring(MPI_Comm communicator, std::vector<float>& gradients) {
     return seconds;
 }
 
+/// The least and the greatest value of all ranks, and the sum over the ranks of a row of a grid with `columns`
+/// ranks a row.
+struct facts_of_field {
+    double least, greatest, row_sum;
+    bool operator==(facts_of_field const&) const = default;
+};
+
+facts_of_field facts_with_mpi(MPI_Comm communicator, int columns, double mine) {
+    int rank = 0;
+    MPI_Comm_rank(communicator, &rank);
+    facts_of_field facts{};
+    MPI_Allreduce(&mine, &facts.least, 1, MPI_DOUBLE, MPI_MIN, communicator);
+    MPI_Allreduce(&mine, &facts.greatest, 1, MPI_DOUBLE, MPI_MAX, communicator);
+    MPI_Comm row = MPI_COMM_NULL;
+    MPI_Comm_split(communicator, rank / columns, rank, &row);
+    MPI_Allreduce(&mine, &facts.row_sum, 1, MPI_DOUBLE, MPI_SUM, row);
+    MPI_Comm_free(&row);
+    return facts;
+}
+
+/// A call names its rule, as it names an MPI_Op; a group of ranks is a world, as it is a communicator.
+facts_of_field facts_with_herring(herring::world& world, int columns, double mine) {
+    namespace update = herring::update;
+    using reducer_of_double =
+        herring::reducer<double, herring::transport::tcp, herring::intra_node::shared_memory,
+                         update::any<update::sum, update::min, update::max>>;
+    reducer_of_double all(world);
+    herring::world row = world.split(world.rank() / columns, world.rank());
+    reducer_of_double of_row(row);
+    return {.least = all.all_reduce(mine, update::min{}),
+            .greatest = all.all_reduce(mine, update::max{}),
+            .row_sum = of_row.all_reduce(mine, update::sum{})};
+}
+
 } // namespace
 
 int main(int argc, char** argv) {
@@ -77,11 +110,18 @@ int main(int argc, char** argv) {
     try {
         std::vector<float> by_mpi(layers * parameters), by_herring(layers * parameters);
         double const mpi_seconds = with_mpi(MPI_COMM_WORLD, by_mpi);
-        double const herring_seconds = with_herring(MPI_COMM_WORLD, by_herring);
+        // MPI says who is who; the bytes then travel by TCP and shared memory.
+        herring::world world = herring::join(MPI_COMM_WORLD);
+        double const herring_seconds = with_herring(world, by_herring);
 
-        int differs = by_mpi != by_herring;
+        double const field = 0.125 * ((rank * 5 + 3) % 7);
+        int const columns = ranks % 2 == 0 ? 2 : 1;
+        facts_of_field const facts = facts_with_herring(world, columns, field);
+        int differs = by_mpi != by_herring || facts != facts_with_mpi(MPI_COMM_WORLD, columns, field);
         MPI_Allreduce(MPI_IN_PLACE, &differs, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
         if (rank == 0) {
+            std::printf("field from %g to %g, first row of the grid %g\n", facts.least, facts.greatest,
+                        facts.row_sum);
             std::printf("%d ranks, %zu floats, %d steps\n", ranks, by_mpi.size(), steps);
             std::printf("plain MPI     %8.0f us a step, computing included\n", mpi_seconds / steps * 1e6);
             std::printf("with Herring  %8.0f us a step, computing included\n", herring_seconds / steps * 1e6);
