@@ -70,8 +70,8 @@ class descent {
                             c.elements * sizeof(float));
     }
     void combine_mailboxes(herring::execution const& e, std::byte* const* boxes) noexcept {
-        all_.combine_local([boxes](int l) { return boxes[l]; }, reinterpret_cast<std::byte*>(sum_.data()),
-                           e.elements);
+        all_.combine_local(
+            e, [boxes](int l) { return boxes[l]; }, reinterpret_cast<std::byte*>(sum_.data()), e.elements);
         apply(e, state_.who.local, 0, e.elements); // every rank has its own weights
     }
     void combine_lent(herring::execution const&) noexcept {}
