@@ -124,16 +124,19 @@ class pmix_gather {
         given.data.bo.size = bytes.size();
         check(PMIx_Put(PMIX_GLOBAL, key.c_str(), &given), "PMIx_Put");
         check(PMIx_Commit(), "PMIx_Commit");
-        if (pmix_status_t const rc = fence(); rc != PMIX_SUCCESS) throw missing(key, rc);
+        if (pmix_status_t const rc = fence(); rc != PMIX_SUCCESS)
+            throw absent(first_absent(key), "PMIx_Fence", rc);
         std::vector<std::vector<char>> all(static_cast<std::size_t>(size_));
-        for (std::size_t r = 0; r < all.size(); ++r) {
-            auto const rank = static_cast<pmix_rank_t>(r);
-            check(read(rank, key.c_str(), pmix_attribute(PMIX_TIMEOUT, 5),
-                       [&](pmix_value_t const& value) {
-                           if (value.type == PMIX_BYTE_OBJECT)
-                               all[r].assign(value.data.bo.bytes, value.data.bo.bytes + value.data.bo.size);
-                       }),
-                  "PMIx_Get", static_cast<int>(r));
+        for (int r = 0; r < size_; ++r) {
+            std::vector<char>& reply = all[static_cast<std::size_t>(r)];
+            // Servers let a fence that has timed out succeed for some.
+            pmix_status_t const rc = read(
+                static_cast<pmix_rank_t>(r), key.c_str(),
+                pmix_attribute(PMIX_TIMEOUT, std::min(seconds_left(), 5)), [&](pmix_value_t const& value) {
+                    if (value.type == PMIX_BYTE_OBJECT)
+                        reply.assign(value.data.bo.bytes, value.data.bo.bytes + value.data.bo.size);
+                });
+            if (rc != PMIX_SUCCESS) throw absent(r, "PMIx_Get", rc);
         }
         return all;
     }
@@ -147,16 +150,19 @@ class pmix_gather {
         std::atomic<std::uint32_t> over{0};
     };
 
+    HERRING_SETUP int seconds_left() const noexcept {
+        auto const left = std::chrono::ceil<std::chrono::seconds>(deadline_ - clock::now()).count();
+        return static_cast<int>(std::max<long>(left, 1));
+    }
+
     /// Waits until every process of the job has called this, at most until the deadline, which the server may
     /// keep or not.
     HERRING_SETUP pmix_status_t fence() const {
-        auto const left = std::chrono::ceil<std::chrono::seconds>(
-            std::max<clock::duration>(deadline_ - clock::now(), std::chrono::milliseconds(1)));
         auto const mine = std::make_shared<pending>();
         mine->job = self_;
         mine->job.rank = PMIX_RANK_WILDCARD;
         mine->how[0] = pmix_attribute(PMIX_COLLECT_DATA);
-        mine->how[1] = pmix_attribute(PMIX_TIMEOUT, static_cast<int>(left.count()));
+        mine->how[1] = pmix_attribute(PMIX_TIMEOUT, seconds_left());
         auto peers = std::make_unique<std::shared_ptr<pending>>(mine);
         pmix_status_t const begun = PMIx_Fence_nb(
             &mine->job, 1, mine->how, 2,
@@ -192,35 +198,36 @@ class pmix_gather {
         return rc;
     }
 
-    /// Returns the error of a fence that not every rank has entered, naming the first rank of this node
-    /// without bytes. Those of other nodes may be here or not.
-    HERRING_SETUP error missing(std::string const& key, pmix_status_t rc) const {
+    /// Returns the first rank of this node without bytes, or −1. Those of other nodes may be here or not.
+    HERRING_SETUP int first_absent(std::string const& key) const {
         std::string near = ",";
         read(PMIX_RANK_WILDCARD, PMIX_LOCAL_PEERS, pmix_attribute(PMIX_IMMEDIATE),
              [&](pmix_value_t const& value) {
                  if (value.type == PMIX_STRING) append(near, {std::string_view(value.data.string), ","});
              });
-        int rank = 0;
-        while (rank < size_ &&
-               (near.find(text({",", rank, ","})) == std::string::npos ||
-                read(static_cast<pmix_rank_t>(rank), key.c_str(), pmix_attribute(PMIX_IMMEDIATE),
-                     [](pmix_value_t const&) {}) == PMIX_SUCCESS))
-            ++rank;
+        for (int r = 0; r < size_; ++r)
+            if (near.find(text({",", r, ","})) != std::string::npos &&
+                read(static_cast<pmix_rank_t>(r), key.c_str(), pmix_attribute(PMIX_IMMEDIATE),
+                     [](pmix_value_t const&) {}) != PMIX_SUCCESS)
+                return r;
+        return -1;
+    }
+
+    /// Returns the error of a call that ended since `rank` has put nothing; −1: another one.
+    HERRING_SETUP error absent(int rank, char const* call, pmix_status_t rc) const {
         bool const late = rc == PMIX_ERR_TIMEOUT;
-        return error(late ? errc::timeout : errc::peer_lost, rank_, rank < size_ ? rank : -1, "join",
+        return error(late ? errc::timeout : errc::peer_lost, rank_, rank, "join",
                      {"not every process of the PMIx job has called join_pmix()", late ? " within " : "",
-                      late ? duration_text(timeout_) : std::string(), ": PMIx_Fence ended with ",
+                      late ? duration_text(timeout_) : std::string(), ": ", call, " ended with ",
                       PMIx_Error_string(rc), "; let each of the ", size_,
                       " processes that the launcher has started call it, as often as the others"});
     }
 
-    HERRING_SETUP void check(pmix_status_t rc, char const* call, int peer = -1) const {
+    HERRING_SETUP void check(pmix_status_t rc, char const* call) const {
         if (rc == PMIX_SUCCESS) return;
         throw error(
-            errc::unsupported, rank_, peer, "join",
-            {call, " failed: ", PMIx_Error_string(rc),
-             "; let every process of the PMIx job call join_pmix() as often as the others, and see what the "
-             "launcher says of its PMIx server"});
+            errc::unsupported, rank_, -1, "join",
+            {call, " failed: ", PMIx_Error_string(rc), "; see what the launcher says of its PMIx server"});
     }
 
     std::chrono::milliseconds timeout_;

@@ -117,6 +117,7 @@ TEST_CASE("join by PMIx: a rank that does not call it is named at the deadline")
         herring::join_options options;
         options.timeout = std::chrono::milliseconds(1'500);
         failure const why = error_of(options);
+        CAPTURE(why.message());
         CHECK(why.what == errc::timeout);
         CHECK(why.peer == size() - 1);
         CHECK(says(why, "not every process of the PMIx job has called join_pmix() within 1500 ms"));
