@@ -63,6 +63,8 @@ struct execution {
     std::uint8_t rule = 0; ///< of update::any: the call's, from 1; 0: none is named, and the first is taken
     /// Bytes of an element of this bucket, as stored; 0: an element of the plan, whose size the engine sets.
     std::uint16_t element_bytes = 0;
+    /// Bytes of an element of the call, whose bucket is of bytes; 0: the bucket's elements are the call's.
+    std::uint32_t moved_bytes = 0;
     std::int32_t root = -1;   ///< rank; −1: the call has none
     std::byte* own = nullptr; ///< this rank's contribution: start of the bucket in this node's memory
     int home = -1;            ///< local rank whose region `own` lies in; −1: this rank
