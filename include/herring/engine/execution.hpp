@@ -46,12 +46,17 @@ struct second_results {
     std::byte* out = nullptr; ///< where they land, if the execution has `out`
 };
 
+namespace detail {
+struct block_piece; // engine/operations/all_to_all.hpp
+}
+
 /// The part of an execution that belongs to its operation: one alternative for each kind of operation that
 /// needs more than all have. The operation knows which one is set.
 union operation_part {
     range const* owned =
         nullptr; ///< operations that move or leave ranges: rank → range of the bucket that it owns
-    second_results second; ///< operations with two results for each element
+    detail::block_piece const* blocks; ///< operations that move a block for each pair of ranks
+    second_results second;             ///< operations with two results for each element
 };
 
 /// A bucket that was submitted. Executions are numbered 0, 1, 2, … in the same order on every rank of a node.

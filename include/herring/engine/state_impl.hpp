@@ -86,7 +86,9 @@ inline void name_execution(char (&to)[128], execution const& e, std::span<char c
     char beside[24] = "", size[24] = "";
     if (e.moved_bytes > 0 && e.moved_bytes != stored)
         std::snprintf(size, sizeof size, e.moved_bytes == 1 ? " of 1 byte" : " of %u bytes", e.moved_bytes);
-    if (e.root >= 0) std::snprintf(beside, sizeof beside, " from rank %d", e.root);
+    if (e.root >= 0)
+        std::snprintf(beside, sizeof beside, " %s rank %d",
+                      std::strcmp(e.name, "gather") == 0 ? "to" : "from", e.root);
     if (e.rule > 0 && e.rule <= rules.size())
         std::snprintf(beside, sizeof beside, " by %s", rules[e.rule - 1u]);
     if (e.label != no_bucket)

@@ -53,6 +53,18 @@ struct collective_program {
     constexpr bool is_symmetric() const noexcept { return gives == share::all && takes == share::all; }
 };
 
+/// Returns the label of a call for fingerprints: its operation, its root and the size of its elements, if
+/// that is not `stored_bytes`, the reducer's. No bucket of a step has it. The lower half is 0: the number of
+/// a piece is added.
+constexpr std::uint64_t label_of_call(std::uint8_t operation, int root, std::uint32_t moved_bytes,
+                                      std::size_t stored_bytes) noexcept {
+    bool const own = moved_bytes == 0 || moved_bytes == stored_bytes;
+    std::uint64_t const size = own ? 0 : std::uint64_t{moved_bytes} * 0x9e3779b97f4a7c15u;
+    return (std::uint64_t{operation} << 56 | static_cast<std::uint64_t>(root + 1) << 33 |
+            std::uint64_t{1} << 32) ^
+           (size >> 32 << 32);
+}
+
 /// The caller's memory in one collective: the ranges that its program gives and takes.
 struct collective_buffers {
     void const* in = nullptr;
@@ -183,14 +195,10 @@ template <class Store, class Sharding> class collective {
     measure const& by() const noexcept { return program_.moved_bytes > 0 ? of_bytes_ : of_elements_; }
     std::size_t element_bytes() const noexcept { return by().facts.element_bytes; }
 
-    // For fingerprints: an operation, its root and the size of other elements than the reducer's, which no
-    // bucket of a step has; the number of a piece is added.
     std::uint64_t label_of(collective_program const& program) const noexcept {
-        bool const own = program.moved_bytes == 0 || program.moved_bytes == session_.plan().element_bytes;
-        std::uint64_t const size = own ? 0 : std::uint64_t{program.moved_bytes} * 0x9e3779b97f4a7c15u;
-        return (std::uint64_t{program.operation} << 56 | static_cast<std::uint64_t>(program.root + 1) << 33 |
-                std::uint64_t{1} << 32) ^
-               program.digest ^ (size >> 32 << 32);
+        return label_of_call(program.operation, program.root, program.moved_bytes,
+                             session_.plan().element_bytes) ^
+               program.digest;
     }
     void begin(collective_program const& program, collective_buffers const& memory,
                std::size_t elements) noexcept {

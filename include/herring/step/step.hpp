@@ -57,7 +57,7 @@ template <class Store, class Trace, class Buckets = every_bucket> class step {
           bounced_(session.memory().tensors == memory_path::bounced), ledger_(plan_), leaving_(plan_),
           store_(node, plan_, session.memory(), session.local_rank()),
           bounce_(store_, std::max(session.memory().bucket_segments,
-                                   static_cast<std::size_t>(session.ranks().size()))) {}
+                                   2 * static_cast<std::size_t>(session.ranks().size()))) {}
 
     step_ledger const& ledger() const noexcept { return ledger_; }
     Store& tensors() noexcept { return store_; }
