@@ -4,7 +4,7 @@
 //
 //   for each rank: gloo_bench --rank 0 --size 4 --store EMPTY_DIR --address 127.0.0.1 --suite tcp (--sizes
 //   8,1024 | --table FILE.csv) [--out FILE]
-//     [--operation reduce_scatter|all_gather|broadcast] and harness.hpp's options
+//     [--operation reduce_scatter|all_gather|broadcast|all_to_all|gather|scatter] and harness.hpp's options
 #include "harness.hpp"
 
 #include <gloo/allgather.h>
@@ -12,13 +12,16 @@
 #include <gloo/allreduce.h>
 #include <gloo/allreduce_halving_doubling.h>
 #include <gloo/allreduce_ring_chunked.h>
+#include <gloo/alltoall.h>
 #include <gloo/barrier.h>
 #include <gloo/broadcast.h>
 #include <gloo/broadcast_one_to_all.h>
+#include <gloo/gather.h>
 #include <gloo/math.h>
 #include <gloo/reduce_scatter.h>
 #include <gloo/rendezvous/context.h>
 #include <gloo/rendezvous/file_store.h>
+#include <gloo/scatter.h>
 #include <gloo/transport/tcp/device.h>
 
 #include <memory>
@@ -87,6 +90,25 @@ void sweep(bench::team const& ranks, bench::options const& opt, context const& c
             auto ring = std::make_shared<gloo::AllgatherRing<float>>(
                 ctx, std::vector<float const*>{part.data()}, whole.data(), static_cast<int>(part.size()));
             candidates.push_back({"allgather-ring", [ring] { ring->run(); }});
+        } else if (kind == bench::pattern::all_to_all) {
+            auto opts = std::make_shared<gloo::AlltoallOptions>(ctx);
+            opts->setInput(whole.data(), whole.size());
+            opts->setOutput(part.data(), part.size());
+            candidates.push_back({"alltoall", [opts] { gloo::alltoall(*opts); }});
+        } else if (kind == bench::pattern::gather) {
+            auto opts = std::make_shared<gloo::GatherOptions>(ctx);
+            opts->setInput(part.data(), part.size());
+            opts->setOutput(whole.data(), whole.size());
+            opts->setRoot(0);
+            candidates.push_back({"gather", [opts] { gloo::gather(*opts); }});
+        } else if (kind == bench::pattern::scatter) {
+            auto opts = std::make_shared<gloo::ScatterOptions>(ctx);
+            std::vector<float*> inputs;
+            for (bench::piece const& one : memory.owned) inputs.push_back(one.memory.data());
+            if (ranks.rank == 0) opts->setInputs(inputs, part.size());
+            opts->setOutput(part.data(), part.size());
+            opts->setRoot(0);
+            candidates.push_back({"scatter", [opts] { gloo::scatter(*opts); }});
         } else {
             auto opts = std::make_shared<gloo::BroadcastOptions>(ctx);
             opts->setOutput(whole.data(), whole.size());

@@ -93,7 +93,16 @@ struct candidate {
 
 /// What is measured. By default every call of a candidate reduces `tensors` in place on every rank; the other patterns read
 /// `in` and write `out`.
-enum class pattern { all_reduce, reduce_scatter, all_gather, broadcast, all_moments };
+enum class pattern {
+    all_reduce,
+    reduce_scatter,
+    all_gather,
+    broadcast,
+    all_moments,
+    all_to_all,
+    gather,
+    scatter
+};
 
 /// Memory of this rank, and the place of its first element in the buffer that all ranks work on.
 struct piece {
@@ -167,8 +176,14 @@ class checker {
 
   private:
     float result(std::size_t element, std::size_t call) const {
-        if (op_.kind == pattern::broadcast) return value(0, element, call, ranks_.size);
-        if (op_.kind == pattern::all_gather) {
+        if (op_.kind == pattern::broadcast || op_.kind == pattern::scatter)
+            return value(0, element, call, ranks_.size);
+        if (op_.kind == pattern::all_to_all) { // block s is rank s's for this rank
+            std::size_t const block = total_ / static_cast<std::size_t>(ranks_.size);
+            return value(static_cast<int>(element / block),
+                         static_cast<std::size_t>(ranks_.rank) * block + element % block, call, ranks_.size);
+        }
+        if (op_.kind == pattern::all_gather || op_.kind == pattern::gather) {
             for (std::size_t r = 0; r < op_.owned.size(); ++r)
                 if (element - op_.owned[r].first < op_.owned[r].memory.size())
                     return value(static_cast<int>(r), element, call, ranks_.size);
@@ -185,8 +200,9 @@ class checker {
         std::size_t const probes = std::min<std::size_t>(total_, 32);
         std::size_t const stride = total_ / std::max<std::size_t>(probes, 1);
         for (std::size_t p = 0; p < probes; ++p) {
-            std::size_t const i =
-                p + 1 == probes && call % 2 ? total_ - 1 : p * stride + call * 7919 % stride;
+            std::size_t const i = op_.kind != pattern::all_to_all && p + 1 == probes && call % 2
+                                      ? total_ - 1
+                                      : p * stride + call * 7919 % stride;
             auto const after = std::upper_bound(pieces.begin(), pieces.end(), i,
                                                 [](std::size_t at, piece const& x) { return at < x.first; });
             if (after == pieces.begin()) continue;
@@ -202,10 +218,11 @@ class checker {
     std::size_t wrong_ = 0;
 };
 
-/// The memory of reduce_scatter, all_gather and broadcast as callers have it, and the rows of a sweep over their sizes.
+/// The memory of reduce_scatter, all_gather, broadcast, all_to_all, gather and scatter as callers have it, and the rows of a sweep over their sizes.
 ///
 /// Shape: a buffer of n elements; of rank r the range owned[r]. reduce_scatter: n elements → the own range; all_gather: the
-///        own range → n elements; broadcast: n elements of rank 0 → of all. In place, the own range is where it belongs in
+///        own range → n elements; broadcast: n elements of rank 0 → of all; all_to_all: n elements → n elements in `part`, a block of each rank; gather:
+///        the own range → n elements of rank 0; scatter: the reverse. In place, the own range is where it belongs in
 ///        the n elements; else in memory beside them.
 struct collective_memory {
     pattern kind;
@@ -224,8 +241,8 @@ struct collective_memory {
             owned.push_back({std::span<float>(whole).subspan(first, n), first});
         }
         mine = owned[static_cast<std::size_t>(rank)].memory;
-        if (kind == pattern::broadcast || in_place) return;
-        part.resize(mine.size());
+        if (kind == pattern::broadcast || (in_place && kind != pattern::all_to_all)) return;
+        part.resize(kind == pattern::all_to_all ? elements : mine.size());
         mine = part;
     }
     std::size_t first() const { return owned[static_cast<std::size_t>(rank)].first; }
@@ -236,6 +253,11 @@ struct collective_memory {
         op.owned = owned;
         if (kind == pattern::reduce_scatter) op.in = {all}, op.out = {part_of};
         if (kind == pattern::all_gather) op.in = {part_of}, op.out = {all};
+        if (kind == pattern::all_to_all) op.in = {all}, op.out = {{mine, 0}};
+        if (kind == pattern::gather) op.in = {part_of};
+        if (kind == pattern::gather && rank == 0) op.out = {all};
+        if (kind == pattern::scatter) op.out = {part_of};
+        if (kind == pattern::scatter && rank == 0) op.in = {all};
         if (kind == pattern::broadcast) op.out = {all};
         if (kind == pattern::broadcast && rank == 0) op.in = {all};
         return op;
@@ -248,6 +270,9 @@ inline pattern pattern_of(options const& opt) {
     if (name == "reduce_scatter") return pattern::reduce_scatter;
     if (name == "all_gather") return pattern::all_gather;
     if (name == "broadcast") return pattern::broadcast;
+    if (name == "all_to_all") return pattern::all_to_all;
+    if (name == "gather") return pattern::gather;
+    if (name == "scatter") return pattern::scatter;
     if (name == "all_moments") return pattern::all_moments;
     if (name != "all_reduce") {
         std::fprintf(stderr, "--operation: not '%s'\n", name.c_str());

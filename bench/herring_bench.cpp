@@ -7,7 +7,7 @@
 //     --links fast|slow|checked|sealed     transport::tcp, its preset for links of 1 Gbit/s, checked<tcp>, or, if built with
 //                                 BENCH_WITH_SEALED, sealed<tcp>: all-reduces
 //     --provider tcp|shm          transport::ofi over that provider of libfabric, if built with BENCH_WITH_OFI
-//     --operation all_reduce|reduce_scatter|all_gather|broadcast     of a sweep; all but the first in std::vectors of the caller's
+//     --operation all_reduce|reduce_scatter|all_gather|broadcast|all_to_all|gather|scatter     of a sweep; all but the first in std::vectors of the caller's
 //     --operation shares          what share of an all_reduce's time a reduce_scatter and an all_gather take: in turns of calls in a
 //                                 row, in one run, so that all find the same machine; --rounds 15
 //     --operation forms           an all-reduce of one tensor in the same turns: a step with the reducer's own, a buffer of the
@@ -22,8 +22,11 @@
 
 #include <herring/collectives/all_gather.hpp>
 #include <herring/collectives/all_moments.hpp>
+#include <herring/collectives/all_to_all.hpp>
 #include <herring/collectives/broadcast.hpp>
+#include <herring/collectives/gather.hpp>
 #include <herring/collectives/reduce_scatter.hpp>
+#include <herring/collectives/scatter.hpp>
 #include <herring/herring.hpp>
 #include <herring/intra_node/shared_memory.hpp>
 #include <herring/join.hpp>
@@ -71,7 +74,7 @@ void sweep(herring::world& world, bench::options const& opt, char const* name = 
     }
 }
 
-/// Reduce-scatter, all-gather or broadcast between std::vectors of the caller's, or within one.
+/// Reduce-scatter, all-gather, broadcast, all-to-all, gather or scatter between std::vectors of the caller's, or within one.
 template <class Reducer> void sweep(herring::world& world, bench::options const& opt, bench::pattern kind) {
     for (auto bytes : opt.sizes()) {
         std::size_t const n = bytes / sizeof(float);
@@ -88,6 +91,12 @@ template <class Reducer> void sweep(herring::world& world, bench::options const&
             candidates = {{"reduce_scatter", [&] { herring::reduce_scatter(reduce, whole, part); }}};
         else if (kind == bench::pattern::all_gather)
             candidates = {{"all_gather", [&] { herring::all_gather(reduce, part, whole); }}};
+        else if (kind == bench::pattern::all_to_all)
+            candidates = {{"all_to_all", [&] { herring::all_to_all(reduce, whole, part); }}};
+        else if (kind == bench::pattern::gather)
+            candidates = {{"gather", [&] { herring::gather(reduce, part, whole, 0); }}};
+        else if (kind == bench::pattern::scatter)
+            candidates = {{"scatter", [&] { herring::scatter(reduce, whole, part, 0); }}};
         else
             candidates = {{"broadcast", [&] { herring::broadcast(reduce, whole, 0); }}};
         bench::measure(

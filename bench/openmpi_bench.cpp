@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 //   mpirun -n 4 openmpi_bench --suite tcp (--sizes 8,1024 | --table FILE.csv) [--out FILE]
-//     [--operation reduce_scatter|all_gather|broadcast] [--adamw 1, of a table] [harness.hpp's options]
+//     [--operation reduce_scatter|all_gather|broadcast|all_to_all|gather|scatter] [--adamw 1, of a table] [harness.hpp's options]
 #include "adamw_replica.hpp"
 #include "harness.hpp"
 
@@ -25,14 +25,15 @@ void sweep(bench::team const& ranks, bench::options const& opt) {
     }
 }
 
-/// MPI_Reduce_scatter_block, MPI_Allgather or MPI_Bcast over equal blocks.
+/// MPI_Reduce_scatter_block, MPI_Allgather, MPI_Bcast, MPI_Alltoall, MPI_Gather or MPI_Scatter over equal blocks.
 void sweep(bench::team const& ranks, bench::options const& opt, bench::pattern kind) {
     for (auto bytes : opt.sizes()) {
         std::size_t const n = bytes / sizeof(float);
         bench::collective_memory memory(kind, ranks.rank, ranks.size, n,
                                         [&](int r) { return bench::block_of(r, ranks.size, n); });
         float *const whole = memory.whole.data(), *const part = memory.part.data();
-        int const all = static_cast<int>(n), block = static_cast<int>(memory.part.size());
+        int const all = static_cast<int>(n),
+                  block = static_cast<int>(memory.owned[static_cast<std::size_t>(ranks.rank)].memory.size());
         auto const reduce_scatter = [=] {
             MPI_Reduce_scatter_block(whole, part, block, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
         };
@@ -45,6 +46,18 @@ void sweep(bench::team const& ranks, bench::options const& opt, bench::pattern k
             candidates = {{"MPI_Reduce_scatter_block", reduce_scatter}};
         else if (kind == bench::pattern::all_gather)
             candidates = {{"MPI_Allgather", all_gather}};
+        else if (kind == bench::pattern::all_to_all)
+            candidates = {{"MPI_Alltoall", [=] {
+                               MPI_Alltoall(whole, block, MPI_FLOAT, part, block, MPI_FLOAT, MPI_COMM_WORLD);
+                           }}};
+        else if (kind == bench::pattern::gather)
+            candidates = {{"MPI_Gather", [=] {
+                               MPI_Gather(part, block, MPI_FLOAT, whole, block, MPI_FLOAT, 0, MPI_COMM_WORLD);
+                           }}};
+        else if (kind == bench::pattern::scatter)
+            candidates = {
+                {"MPI_Scatter",
+                 [=] { MPI_Scatter(whole, block, MPI_FLOAT, part, block, MPI_FLOAT, 0, MPI_COMM_WORLD); }}};
         else
             candidates = {{"MPI_Bcast", broadcast}};
         bench::measure(ranks, opt, memory.row(opt.text("name", "Open MPI"), false, candidates));

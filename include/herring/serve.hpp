@@ -131,11 +131,12 @@ template <class Pack> class server : reducer_core<Pack> {
     // In place it combines in memory of its own, as large as the buffer; what is bounced, in the slots.
     status run_collective(command const& asked) {
         std::size_t const elements = static_cast<std::size_t>(asked.elements),
+                          size = asked.moved_bytes > 0 ? asked.moved_bytes : sizeof(element),
                           second = twofold_begin(elements, plan()),
-                          bytes = (asked.twofold ? second + elements : elements) * sizeof(element);
+                          bytes = (asked.twofold ? second + elements : elements) * size;
         std::byte* buffer = session_.node().memory(); // is not touched
         std::byte* second_buffer = buffer;
-        if (session_.memory().path_of_buffer(elements * sizeof(element)) == memory_path::in_place) {
+        if (session_.memory().path_of_buffer(elements * size) == memory_path::in_place) {
             if (bytes > buffer_.bytes().size()) {
                 try {
                     buffer_ = private_memory(bytes, session_.ranks().rank());
@@ -144,7 +145,7 @@ template <class Pack> class server : reducer_core<Pack> {
                 }
             }
             buffer = buffer_.data();
-            if (asked.twofold && elements > 0) second_buffer = buffer + second * sizeof(element);
+            if (asked.twofold && elements > 0) second_buffer = buffer + second * size;
         }
         name_ = asked.name;
         return parts_->collectives.run(session_,
@@ -154,6 +155,7 @@ template <class Pack> class server : reducer_core<Pack> {
                                         .takes = static_cast<collective_program::share>(asked.takes),
                                         .root = asked.root,
                                         .rule = asked.rule,
+                                        .moved_bytes = asked.moved_bytes,
                                         .twofold = asked.twofold},
                                        {buffer, buffer, second_buffer}, elements, deadline_in(never));
     }

@@ -51,6 +51,7 @@
 #include "herring/session/saved_in_gaps_impl.hpp"
 #include "herring/session/server_set_up_impl.hpp"
 #include "herring/step/calls_impl.hpp"
+#include "herring/collectives/blocks_impl.hpp"
 #include "herring/step/collective_impl.hpp"
 #include "herring/step/session_base_impl.hpp"
 #include "herring/transport/tcp/connections_impl.hpp"

@@ -1,5 +1,6 @@
 // herring: reduce_scatter, all_gather and broadcast over libfabric, between processes.
 // SPDX-License-Identifier: Apache-2.0
+#include "conformance/blocks_suite.hpp"
 #include "conformance/collectives_suite.hpp"
 
 #include "doctest/doctest.h"
@@ -31,6 +32,9 @@ settings const processes{.start = ranks_as::processes};
 
 TEST_CASE("collectives: over libfabric, from registered memory") {
     CHECK(text(collectives_suite<summing>(processes, 4)) == "");
+}
+TEST_CASE("blocks: over libfabric, from registered memory") {
+    CHECK(text(blocks_suite<summing>(processes, 4)) == "");
 }
 TEST_CASE("collectives: processes over libfabric in calls that differ are told") {
     CHECK(text(calls_that_differ<summing>({"a", "b", "b"}, processes, 7)) == "");

@@ -57,6 +57,11 @@ struct spread_out {
     template <class Acc> static Acc finish(Acc total, int) noexcept { return total; }
 };
 
+/// Three bytes, of which a cache line has no whole number; only moved.
+struct three_bytes {
+    std::byte at[3];
+};
+
 } // namespace herring::conformance
 
 template <> inline constexpr bool herring::is_element<herring::conformance::triple> = true;
@@ -135,6 +140,16 @@ template <class Reducer> class collectives_case {
         std::vector<T> inout = mine_;
         broadcast(reduce_, inout, root);
         expect_same(inout, of_rank(root), "broadcast");
+        switch ((n + static_cast<std::size_t>(turn)) % 4) {
+        case 0:
+            return moves<std::byte>(root);
+        case 1:
+            return moves<three_bytes>(root);
+        case 2:
+            return moves<std::uint16_t>(root);
+        default:
+            return moves<triple>(root);
+        }
     }
 
   private:
@@ -182,6 +197,46 @@ template <class Reducer> class collectives_case {
         std::copy(part.begin(), part.end(), place_in(in_place).begin());
         all_gather(reduce_, place_in(in_place), in_place);
         expect_same(in_place, due, "all_gather in place");
+    }
+
+    // Elements of a type that is not the reducer's: as many as fit the bytes of its own.
+    template <class U> void moves(int root) {
+        std::size_t const n = n_ * sizeof(T) / sizeof(U) + (n_ > 0);
+        auto const made = [&](int rank) {
+            std::vector<U> all(n);
+            std::uint64_t bits = 0x9e37'79b9'7f4a'7c15u * static_cast<std::uint64_t>(rank + 64 * turn_ + 1);
+            for (std::byte& one : std::as_writable_bytes(std::span(all))) {
+                bits = bits * 6364136223846793005u + 1442695040888963407u;
+                one = static_cast<std::byte>(bits >> 56);
+            }
+            return all;
+        };
+        auto const has = [&](std::vector<U> const& got, std::vector<U> const& due, char const* call) {
+            on_.expect(n == 0 || std::memcmp(got.data(), due.data(), n * sizeof(U)) == 0,
+                       std::string(call) + " of " + std::to_string(n) + " elements of " +
+                           std::to_string(sizeof(U)) + " bytes");
+        };
+        std::vector<U> const mine = made(on_.rank());
+        std::vector<U> got = mine;
+        broadcast(reduce_, got, root);
+        has(got, made(root), "broadcast");
+        std::vector<U> due(n), in_place = made(50);
+        got = made(51);
+        for (int r = 0; r < on_.size(); ++r) {
+            range const own = reduce_.owned(n, r);
+            auto const theirs = made(r);
+            std::copy_n(theirs.begin() + static_cast<std::ptrdiff_t>(own.offset), own.elements,
+                        due.begin() + static_cast<std::ptrdiff_t>(own.offset));
+        }
+        range const own = reduce_.owned(n, on_.rank());
+        all_gather(reduce_, std::span(mine).subspan(own.offset, own.elements), got);
+        has(got, due, "all_gather");
+        std::copy_n(mine.begin() + static_cast<std::ptrdiff_t>(own.offset), own.elements,
+                    in_place.begin() + static_cast<std::ptrdiff_t>(own.offset));
+        all_gather(reduce_, std::span(in_place).subspan(own.offset, own.elements), in_place,
+                   std::chrono::seconds(20))
+            .value();
+        has(in_place, due, "all_gather in place");
     }
 
     stage& on_;

@@ -177,6 +177,13 @@ struct all_calls {
             out = in;
             broadcast(reduce, std::span<T>(out), root);
             into.add<T>(me, "broadcast", out);
+            std::vector<three_bytes> small(n * sizeof(T) / 3), all(small.size()); // moved as bytes
+            if (n > 0) std::memcpy(small.data(), in.data(), small.size() * 3);
+            broadcast(reduce, small, root);
+            into.add<three_bytes>(me, "broadcast of 3 bytes", small);
+            range const few = reduce.owned(small.size());
+            all_gather(reduce, std::span(small).subspan(few.offset, few.elements), all);
+            into.add<three_bytes>(me, "all_gather of 3 bytes", all);
             std::vector<T> place = in; // in place
             by_rules<typename Reducer::pack::update>([&](auto... by) {
                 reduce_scatter(reduce, place, std::span(place).subspan(own.offset, own.elements), by...);

@@ -6,6 +6,8 @@
 #include "doctest/doctest.h"
 
 #include <herring/checkpoint.hpp>
+#include <herring/collectives/all_gather.hpp>
+#include <herring/collectives/broadcast.hpp>
 #include <herring/herring.hpp>
 #include <herring/intra_node/shared_memory.hpp>
 #include <herring/join.hpp>
@@ -165,6 +167,22 @@ std::string text_of_rank_0(herring::world& world, std::string const& text) {
     std::span<char const> const mine(text.data(), world.rank() == 0 ? text.size() : 0);
     herring::gather_result const all = world.all_gather(std::as_bytes(mine)); // rank → its bytes
     return {reinterpret_cast<char const*>(all[0].data()), all[0].size()};
+}
+// [end]
+
+using sums = herring::reducer<float, herring::transport::tcp, herring::update::sum>;
+
+// [snippet types]
+struct particle {
+    double position[3];
+    std::int32_t id;
+};
+
+/// What all ranks own of `all`, on every rank, and the name that rank 0 has for it.
+void share(sums& reduce, std::vector<particle>& all, std::string& name) {
+    herring::range const own = reduce.owned(all.size());
+    herring::all_gather(reduce, std::span(all).subspan(own.offset, own.elements), all);
+    herring::broadcast(reduce, name, 0); // as long on every rank
 }
 // [end]
 
@@ -356,6 +374,21 @@ TEST_CASE("reference: rules named by calls") {
                   return bounds(world, field, true);
               },
               on({"a", "a", "b", "b"})) == 0);
+}
+
+TEST_CASE("reference: structs and text by a reducer of floats") {
+    CHECK(herring::launch(
+              3,
+              [](herring::world& world) {
+                  sums reduce(world);
+                  std::vector<particle> all(10);
+                  for (particle& one : all) one = {{1, 2, 3}, world.rank()};
+                  std::string name = "rank " + std::to_string(world.rank());
+                  share(reduce, all, name);
+                  return name == "rank 0" && all[0].id == 0 && all[9].id == 2 && all[9].position[2] == 3 ? 0
+                                                                                                         : 1;
+              },
+              on({"a", "a", "b"})) == 0);
 }
 
 TEST_CASE("reference: bytes of one rank for all") {

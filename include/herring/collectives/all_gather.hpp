@@ -13,6 +13,21 @@
 
 namespace HERRING_NAMESPACE {
 
+namespace detail {
+template <class Pack, class Element>
+status gather_all(basic_reducer<Pack>& reduce, std::span<Element const> mine, std::span<Element> out,
+                  time_point deadline) {
+    using access = collective_call;
+    (void)holds<collective_on_host<access::on_device<Pack>>>;
+    return access::run(reduce,
+                       {.operation = access::number_of<Pack, operations::all_gather>(),
+                        .name = "all_gather",
+                        .gives = access::share::owned,
+                        .moved_bytes = sizeof(Element)},
+                       std::as_bytes(out), std::as_bytes(mine), deadline);
+}
+} // namespace detail
+
 /// Puts the ranges that the ranks own together: a buffer of n elements, the same on every rank. Collective:
 /// the same n on every rank, between steps. The update rule is not used.
 ///
@@ -43,20 +58,26 @@ status all_gather(basic_reducer<Pack>& reduce, std::span<detail::element_of<Pack
 template <detail::accepted Pack>
 status all_gather(basic_reducer<Pack>& reduce, std::span<detail::element_of<Pack> const> mine,
                   std::span<detail::element_of<Pack>> out, time_point deadline) {
+    return detail::gather_all<Pack, detail::element_of<Pack>>(reduce, mine, out, deadline);
+}
+/// The same with elements of any other trivially copyable type, in spans or other contiguous ranges, whatever
+/// the reducer's elements: bytes, numbers, structs. They are divided between the ranks as the reducer's are.
+///
+/// Errors:  `mismatch` too, of element sizes that differ between ranks.
+/// Example: `herring::all_gather(reduce, std::as_bytes(own), all); // std::vector<std::byte> all(n)`
+template <class Pack, class Range, class Results, class... Until>
+requires detail::moves_form<detail::takes_moved_ranges, Pack, Range, Results, Until...>
+auto all_gather(basic_reducer<Pack>& reduce, Range&& mine, Results&& out, Until... until) {
     using access = detail::collective_call;
-    (void)holds<detail::collective_on_host<access::on_device<Pack>>>;
-    return access::run(reduce,
-                       {.operation = access::number_of<Pack, operations::all_gather>(),
-                        .name = "all_gather",
-                        .gives = access::share::owned},
-                       std::as_bytes(out), std::as_bytes(mine), deadline);
+    return access::ended<Until...>(detail::gather_all<Pack, detail::element_in<Range>>(
+        reduce, mine, out, access::deadline_of(reduce, until...)));
 }
 
 /// Any other call is one sentence of the compiler, [HRG-C01]. The reducer of a refused pack takes all.
 template <class Pack, class... Arguments>
-requires detail::no_form<detail::takes_ranges, Pack, Arguments...> detail::inert_result
+requires detail::no_moved_form<detail::takes_moved_ranges, Pack, Arguments...> detail::inert_result
 all_gather(basic_reducer<Pack>&, Arguments&&...) {
-    return detail::collective_call::refuse<detail::takes_ranges, Pack>();
+    return detail::collective_call::refuse<detail::takes_moved_ranges, Pack>();
 }
 template <class Element, class... Arguments>
 detail::inert_status<Arguments...> all_gather(basic_reducer<rejected<Element>>&, Arguments&&...) {

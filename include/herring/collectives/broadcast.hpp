@@ -13,6 +13,22 @@
 
 namespace HERRING_NAMESPACE {
 
+namespace detail {
+template <class Pack, class Element>
+status spread_from(basic_reducer<Pack>& reduce, std::span<Element> inout, int root, time_point deadline) {
+    using access = collective_call;
+    (void)holds<collective_on_host<access::on_device<Pack>>>;
+    return access::run(reduce,
+                       {.operation = access::number_of<Pack, operations::broadcast>(),
+                        .name = "broadcast",
+                        .gives = access::share::root,
+                        .takes = access::share::not_root,
+                        .root = root,
+                        .moved_bytes = sizeof(Element)},
+                       std::as_bytes(inout), {}, deadline);
+}
+} // namespace detail
+
 /// Copies the root's buffer to all ranks. Collective: the same size and root on every rank, between steps.
 /// The update rule is not used.
 ///
@@ -41,20 +57,24 @@ status broadcast(basic_reducer<Pack>& reduce, std::span<detail::element_of<Pack>
 template <detail::accepted Pack>
 status broadcast(basic_reducer<Pack>& reduce, std::span<detail::element_of<Pack>> inout, int root,
                  time_point deadline) {
+    return detail::spread_from<Pack, detail::element_of<Pack>>(reduce, inout, root, deadline);
+}
+/// The same with elements of any other trivially copyable type, in a span or another contiguous range,
+/// whatever the reducer's elements: bytes, numbers, structs.
+///
+/// Errors:  `mismatch` too, of element sizes that differ between ranks.
+/// Example: `herring::broadcast(reduce, name, 0); // std::string name, as long on every rank`
+template <class Pack, class Range, class... Until>
+requires detail::moves_form<detail::takes_root, Pack, Range, int, Until...>
+auto broadcast(basic_reducer<Pack>& reduce, Range&& inout, int root, Until... until) {
     using access = detail::collective_call;
-    (void)holds<detail::collective_on_host<access::on_device<Pack>>>;
-    return access::run(reduce,
-                       {.operation = access::number_of<Pack, operations::broadcast>(),
-                        .name = "broadcast",
-                        .gives = access::share::root,
-                        .takes = access::share::not_root,
-                        .root = root},
-                       std::as_bytes(inout), {}, deadline);
+    return access::ended<Until...>(detail::spread_from<Pack, detail::element_in<Range>>(
+        reduce, inout, root, access::deadline_of(reduce, until...)));
 }
 
 /// Any other call is one sentence of the compiler, [HRG-C01]. The reducer of a refused pack takes all.
 template <class Pack, class... Arguments>
-requires detail::no_form<detail::takes_root, Pack, Arguments...> detail::inert_result
+requires detail::no_moved_form<detail::takes_root, Pack, Arguments...> detail::inert_result
 broadcast(basic_reducer<Pack>&, Arguments&&...) {
     return detail::collective_call::refuse<detail::takes_root, Pack>();
 }

@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <span>
 #include <type_traits>
+#include <utility>
 
 namespace HERRING_NAMESPACE::detail {
 
@@ -33,19 +34,29 @@ template <bool IsForm> struct form_of_ranges {
     static constexpr bool value = true;
     static_assert(
         IsForm,
-        "[HRG-C01] reduce_scatter, all_gather: take a const span of the element type, one for the results, "
-        "and then a deadline, if any: milliseconds, or a time of steady_clock; common slips are a pointer "
-        "with a count, a container of another type, and a plain number as a timeout; write "
-        "std::span(pointer, count), std::chrono::seconds(1)");
+        "[HRG-C01] reduce_scatter: takes a const span of the element type, one for the results, and then a "
+        "deadline, if any: milliseconds, or a time of steady_clock; common slips are a pointer with a count, "
+        "a container of another type, and a plain number as a timeout; write std::span(pointer, count), "
+        "std::chrono::seconds(1)");
+};
+template <bool IsForm> struct form_of_moved_ranges {
+    static constexpr bool value = true;
+    static_assert(
+        IsForm,
+        "[HRG-C01] all_gather: takes a const span, one of the same type for the results, and then a "
+        "deadline, if any: milliseconds, or a time of steady_clock; the type is any that is trivially "
+        "copyable; common slips are a pointer with a count, containers of two types, a std::vector<bool>, a "
+        "type that owns memory, and a plain number as a timeout; write std::span(pointer, count), "
+        "std::chrono::seconds(1)");
 };
 template <bool IsForm> struct form_with_root {
     static constexpr bool value = true;
     static_assert(
         IsForm,
-        "[HRG-C01] broadcast: takes a span of the element type, the rank of the root, and then a deadline, "
-        "if any: milliseconds, or a time of steady_clock; common slips are a pointer with a count, a "
-        "single value, a container of another type, no root, and a plain number as a timeout; write "
-        "std::span(pointer, count), std::span(&value, 1), std::chrono::seconds(1)");
+        "[HRG-C01] broadcast: takes a span of any type that is trivially copyable, the rank of the root, and "
+        "then a deadline, if any: milliseconds, or a time of steady_clock; common slips are a pointer with a "
+        "count, a single value, a std::vector<bool>, a type that owns memory, no root, and a plain number as "
+        "a timeout; write std::span(pointer, count), std::span(&value, 1), std::chrono::seconds(1)");
 };
 template <bool Named> struct collective_rule {
     static constexpr bool value = true;
@@ -59,6 +70,9 @@ template <class Element> struct takes_ranges {
     static void take(std::span<Element const>, std::span<Element>, std::chrono::milliseconds);
     static void take(std::span<Element const>, std::span<Element>, time_point);
     template <bool IsForm> using sentence = form_of_ranges<IsForm>;
+};
+template <class Element> struct takes_moved_ranges : takes_ranges<Element> {
+    template <bool IsForm> using sentence = form_of_moved_ranges<IsForm>;
 };
 template <class Element> struct takes_root {
     static void take(std::span<Element>, int);
@@ -74,11 +88,33 @@ template <class Element> inline constexpr bool is_rejected<rejected<Element>> = 
 template <class Pack>
 concept accepted = !is_rejected<Pack>;
 
+/// The arguments behind the reducer, with elements of this type.
+template <template <class> class Form, class Element, class... Arguments>
+concept form_of = requires(Arguments&&... arguments) {
+    Form<Element>::take(static_cast<Arguments&&>(arguments)...);
+};
+
+/// The element type of a contiguous range.
+template <class Range> using element_in = typename decltype(std::span(std::declval<Range&>()))::value_type;
+template <class... Arguments> struct first_elements {};
+template <class First, class... Others>
+requires requires { typename element_in<First>; }
+struct first_elements<First, Others...> {
+    using type = element_in<First>;
+};
+
+/// The reducer can be called with spans, or other contiguous ranges, of a type that is not its own, whose
+/// elements are moved as bytes. The type is that of the first argument.
+template <template <class> class Form, class Pack, class... Arguments>
+concept moves_form = accepted<Pack> && !form_of<Form, typename Pack::element, Arguments...> &&
+                     std::is_trivially_copyable_v<typename first_elements<Arguments...>::type> &&
+                     form_of<Form, typename first_elements<Arguments...>::type, Arguments...>;
+
 /// The reducer can be called, and not with these arguments.
 template <template <class> class Form, class Pack, class... Arguments>
-concept no_form = accepted<Pack> && !requires(Arguments && ... arguments) {
-    Form<typename Pack::element>::take(static_cast<Arguments&&>(arguments)...);
-};
+concept no_form = accepted<Pack> && !form_of<Form, typename Pack::element, Arguments...>;
+template <template <class> class Form, class Pack, class... Arguments>
+concept no_moved_form = no_form<Form, Pack, Arguments...> && !moves_form<Form, Pack, Arguments...>;
 
 /// Runs collectives that are free functions. One call at a time, between steps.
 struct collective_call {
@@ -86,6 +122,26 @@ struct collective_call {
 
     template <class Pack> static std::chrono::milliseconds timeout_of(basic_reducer<Pack>& reduce) noexcept {
         return reducer_access::core(reduce).session_.default_timeout();
+    }
+
+    /// When a call without a deadline, with a timeout or with a deadline has to be over.
+    template <class Pack> static time_point deadline_of(basic_reducer<Pack>& reduce) noexcept {
+        return deadline_in(timeout_of(reduce));
+    }
+    template <class Pack>
+    static time_point deadline_of(basic_reducer<Pack>&, std::chrono::milliseconds timeout) noexcept {
+        return deadline_in(timeout);
+    }
+    template <class Pack> static time_point deadline_of(basic_reducer<Pack>&, time_point deadline) noexcept {
+        return deadline;
+    }
+    /// The result of a call with a deadline; a failure of one without is thrown.
+    template <class... Until>
+    static std::conditional_t<sizeof...(Until) == 0, void, status> ended(status of) {
+        if constexpr (sizeof...(Until) == 0)
+            of.value();
+        else
+            return of;
     }
 
     /// `whole`: the buffer of all elements; `part`: the memory of this rank's range, for a program with
@@ -96,16 +152,17 @@ struct collective_call {
     static status run(basic_reducer<Pack>& reduce, collective_program const& program,
                       std::span<std::byte const> whole, std::span<std::byte const> part,
                       time_point deadline) {
-        using element = typename Pack::element;
         char const* const operation = program.name;
+        std::size_t const size =
+            program.moved_bytes > 0 ? program.moved_bytes : sizeof(typename Pack::element);
         auto& core = reducer_access::core(reduce);
         call const here(core.calls_, operation);
         if (failure const* const why = core.session_.failed()) return status(*why);
         core.parts_->steps.check_between_steps(operation);
-        std::size_t const elements = whole.size() / sizeof(element);
+        std::size_t const elements = whole.size() / size;
         world& ranks = core.session_.ranks();
         if (program.has_owners())
-            check_owned(core.calls_, operation, whole, part, reduce.owned(elements), sizeof(element));
+            check_owned(core.calls_, operation, whole, part, reduce.owned(elements), size);
         else
             check_root(core.calls_, operation, program.root, ranks.topology());
         void const* const in = program.gives == share::owned ? part.data() : whole.data();

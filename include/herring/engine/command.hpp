@@ -34,6 +34,7 @@ struct command {
     bool twofold = false;               ///< two results for each element
     std::uint8_t rule = 0;              ///< of update::any: `execution::rule`
     std::int32_t root = -1;             ///< rank, if the call has one
+    std::uint32_t moved_bytes = 0;      ///< of an element that is moved; 0: one of the reducer's
     std::uint64_t elements = 0;         ///< of the buffer
     std::uint64_t number = 0;           ///< commands before this one
     std::array<char, most_name> name{}; ///< of the call, for errors; ends with a zero
@@ -43,11 +44,13 @@ struct command {
     /// False: no worker says that. `operations`: in the engine's list; `ranks`: of the world.
     HERRING_SEPARABLE bool read(std::span<std::byte const> from, std::size_t operations, int ranks) noexcept;
 
-    /// The command as part of a sentence. `rules`: the names of those that calls choose from.
+    /// The command as part of a sentence. `rules`: the names of those that calls choose from;
+    /// `stored_bytes`: of an element of the reducer.
     struct words {
         char text[96];
     };
-    HERRING_SEPARABLE words text(std::span<char const* const> rules = {}) const noexcept;
+    HERRING_SEPARABLE words text(std::span<char const* const> rules = {},
+                                 std::size_t stored_bytes = 0) const noexcept;
     /// The worker's call that gives it.
     HERRING_SEPARABLE char const* call() const noexcept;
 };

@@ -32,6 +32,7 @@ HERRING_SEPARABLE void command::write(std::span<std::byte, bytes> to) const noex
     put(&to[16], number);
     to[24] = std::byte{twofold};
     to[25] = std::byte{rule};
+    put(&to[28], moved_bytes);
     std::memcpy(&to[40], name.data(), name.size());
 }
 
@@ -48,7 +49,9 @@ HERRING_SEPARABLE bool command::read(std::span<std::byte const> from, std::size_
     auto const flag = in.number<std::uint8_t>();
     rule = in.number<std::uint8_t>();
     bool zero = true;
-    for (int i = 0; i < 14; ++i) zero = in.number<std::uint8_t>() == 0 && zero;
+    for (int i = 0; i < 2; ++i) zero = in.number<std::uint8_t>() == 0 && zero;
+    moved_bytes = in.number<std::uint32_t>();
+    for (int i = 0; i < 8; ++i) zero = in.number<std::uint8_t>() == 0 && zero;
     in.bytes(std::as_writable_bytes(std::span(name)));
     if (!in.done() || !zero || flag > 1 || name.back() != '\0') return false;
     wire::make_printable({name.data(), std::strlen(name.data())});
@@ -56,15 +59,20 @@ HERRING_SEPARABLE bool command::read(std::span<std::byte const> from, std::size_
     twofold = flag != 0;
     return kind_of >= static_cast<std::uint8_t>(kind::step) &&
            kind_of <= static_cast<std::uint8_t>(kind::leave) && operation < operations && gives <= 3 &&
-           takes <= 3 && root >= -1 && root < ranks && elements <= most_elements;
+           takes <= 3 && root >= -1 && root < ranks &&
+           elements <= most_elements / (moved_bytes > 0 ? moved_bytes : 1);
 }
 
-HERRING_SEPARABLE command::words command::text(std::span<char const* const> rules) const noexcept {
+HERRING_SEPARABLE command::words command::text(std::span<char const* const> rules,
+                                               std::size_t stored_bytes) const noexcept {
     words said{};
     auto const put_text = [&](char const* format, auto... values) {
         std::snprintf(said.text, sizeof said.text, format, values...);
     };
     auto const n = static_cast<unsigned long long>(elements);
+    char size[24] = "";
+    if (moved_bytes > 0 && moved_bytes != stored_bytes)
+        std::snprintf(size, sizeof size, " of %u bytes", static_cast<unsigned>(moved_bytes));
     switch (what) {
     case kind::step:
         put_text("%s", "in a step");
@@ -73,9 +81,9 @@ HERRING_SEPARABLE command::words command::text(std::span<char const* const> rule
         if (rule > 0 && rule <= rules.size())
             put_text("in %s by %.20s of %llu elements", name.data(), rules[rule - 1u], n);
         else if (root >= 0)
-            put_text("in %s of %llu elements from rank %d", name.data(), n, static_cast<int>(root));
+            put_text("in %s of %llu elements%s from rank %d", name.data(), n, size, static_cast<int>(root));
         else
-            put_text("in %s of %llu elements", name.data(), n);
+            put_text("in %s of %llu elements%s", name.data(), n, size);
         break;
     case kind::start:
         put_text("in start from rank %d", static_cast<int>(root));

@@ -46,12 +46,17 @@ struct second_results {
     std::byte* out = nullptr; ///< where they land, if the execution has `out`
 };
 
+namespace detail {
+struct block_piece; // engine/operations/all_to_all.hpp
+}
+
 /// The part of an execution that belongs to its operation: one alternative for each kind of operation that
 /// needs more than all have. The operation knows which one is set.
 union operation_part {
     range const* owned =
         nullptr; ///< operations that move or leave ranges: rank → range of the bucket that it owns
-    second_results second; ///< operations with two results for each element
+    detail::block_piece const* blocks; ///< operations that move a block for each pair of ranks
+    second_results second;             ///< operations with two results for each element
 };
 
 /// A bucket that was submitted. Executions are numbered 0, 1, 2, … in the same order on every rank of a node.
@@ -63,6 +68,8 @@ struct execution {
     std::uint8_t rule = 0; ///< of update::any: the call's, from 1; 0: none is named, and the first is taken
     /// Bytes of an element of this bucket, as stored; 0: an element of the plan, whose size the engine sets.
     std::uint16_t element_bytes = 0;
+    /// Bytes of an element of the call, whose bucket is of bytes; 0: the bucket's elements are the call's.
+    std::uint32_t moved_bytes = 0;
     std::int32_t root = -1;   ///< rank; −1: the call has none
     std::byte* own = nullptr; ///< this rank's contribution: start of the bucket in this node's memory
     int home = -1;            ///< local rank whose region `own` lies in; −1: this rank

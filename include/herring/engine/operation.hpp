@@ -43,6 +43,8 @@ struct parts_view {
 /// - `part(e, c, what, stage)`: where these elements of this node's part lie, in the format; they stay as
 ///   they are until they are sent.
 /// - `result(e, c)`: what was combined and travels back; not written again before the execution is finished.
+///   A traffic that returns a part of the chunk to each node has `returned(e, c, to)`, that part, and
+///   `result_to(e, c, to)`, its bytes, in place of the whole.
 /// - `landing(e, c)`: where a result that is returned arrives at this rank; `take_result(e, c)`: it, or the
 ///   empty message, has arrived.
 /// - `given(e)`: what of the bucket this rank puts into its mailbox.

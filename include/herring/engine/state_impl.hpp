@@ -80,9 +80,15 @@ HERRING_SEPARABLE engine_state::engine_state(failure_sink sink, int rank, topolo
 }
 
 /// "a call of broadcast from rank 1 with 1000 elements", "a call of all_reduce by max with 1000 elements".
-inline void name_execution(char (&to)[96], execution const& e, std::span<char const* const> rules) noexcept {
-    char beside[24] = "";
-    if (e.root >= 0) std::snprintf(beside, sizeof beside, " from rank %d", e.root);
+/// `stored`: bytes of an element of the reducer.
+inline void name_execution(char (&to)[128], execution const& e, std::span<char const* const> rules,
+                           std::size_t stored) noexcept {
+    char beside[24] = "", size[24] = "";
+    if (e.moved_bytes > 0 && e.moved_bytes != stored)
+        std::snprintf(size, sizeof size, e.moved_bytes == 1 ? " of 1 byte" : " of %u bytes", e.moved_bytes);
+    if (e.root >= 0)
+        std::snprintf(beside, sizeof beside, " %s rank %d",
+                      std::strcmp(e.name, "gather") == 0 ? "to" : "from", e.root);
     if (e.rule > 0 && e.rule <= rules.size())
         std::snprintf(beside, sizeof beside, " by %s", rules[e.rule - 1u]);
     if (e.label != no_bucket)
@@ -90,7 +96,8 @@ inline void name_execution(char (&to)[96], execution const& e, std::span<char co
     else if (std::strcmp(e.name, "serve") == 0)
         std::snprintf(to, sizeof to, "herring::serve");
     else
-        std::snprintf(to, sizeof to, "a call of %.24s%s with %zu elements", e.name, beside, e.elements);
+        std::snprintf(to, sizeof to, "a call of %.24s%s with %zu elements%s", e.name, beside,
+                      e.moved_bytes > 0 ? e.elements / e.moved_bytes : e.elements, size);
 }
 
 HERRING_SEPARABLE bool engine_state::is_update(execution const& e) const noexcept {
@@ -101,8 +108,8 @@ inline constexpr char has_values[] = " has hyper values "; // a list follows
 
 HERRING_SEPARABLE void engine_state::mismatch(int with, execution const& e, char const* how,
                                               std::uint8_t rule) noexcept {
-    char what[96];
-    name_execution(what, e, rules);
+    char what[128];
+    name_execution(what, e, rules, element_bytes);
     bool const agrees = std::strcmp(e.name, "settle") == 0 || std::strcmp(e.name, "wait") == 0;
     bool const updates = is_update(e);
     char const* const more = agrees ? ", and let due() of the sync policy follow from steps and ballots alone"
@@ -149,8 +156,8 @@ HERRING_SEPARABLE failure engine_state::told(failure const& why) const noexcept 
                       "%s; set the same hyper values on all ranks before the step", differs);
         return as_seen_by(precise, who.rank);
     }
-    char what[96];
-    name_execution(what, e, rules);
+    char what[128];
+    name_execution(what, e, rules, element_bytes);
     std::size_t const length = std::strlen(seen.text);
     std::snprintf(seen.text + length, sizeof seen.text - length, "; rank %d is in %s", who.rank, what);
     return seen;

@@ -19,7 +19,7 @@ namespace HERRING_NAMESPACE::detail {
 
 /// True if a bucket of these ranges may be one chunk by one hop: each node has one rank, whose range fits a
 /// slot.
-constexpr bool is_one_chunk(std::span<range const> owned, plan const& of) noexcept {
+constexpr bool is_one_chunk(std::span<range const> owned, route_limits const& of) noexcept {
     for (range const& one : owned)
         if (one.elements > of.hop_slot_elements()) return false;
     return of.largest_node == 1;
@@ -28,7 +28,7 @@ constexpr bool is_one_chunk(std::span<range const> owned, plan const& of) noexce
 /// Upper bound on the elements of a node's part of a bucket of `elements`. A part is the least range that
 /// contains all ranges of the node's ranks.
 constexpr std::size_t largest_part(std::size_t elements, std::span<range const> owned,
-                                   plan const& of) noexcept {
+                                   route_limits const& of) noexcept {
     if (of.largest_node > 1) return elements;
     std::size_t largest = 0;
     for (range const& one : owned) largest = std::max(largest, one.elements);
@@ -42,7 +42,7 @@ constexpr std::size_t largest_part(std::size_t elements, std::span<range const> 
 ///        in half the messages, where the bucket is one chunk. Where ranks share a node, the node's sums of
 ///        the chunk have to fit a slot. Dissemination forwards parts, and is chosen by the size of the parts.
 constexpr route route_of(std::size_t elements, std::span<range const> owned, bool slotted,
-                         plan const& of) noexcept {
+                         route_limits const& of) noexcept {
     route const path = route_of(elements * of.element_bytes, of);
     if (of.nodes == 1 || !of.all_have_both_roles()) return path;
     if (!slotted && elements > 0 &&
@@ -52,7 +52,7 @@ constexpr route route_of(std::size_t elements, std::span<range const> owned, boo
 }
 
 /// Upper bound on the shards of `divide_owned`.
-constexpr std::size_t most_owned_shards(plan const& of, topology const& map) noexcept {
+constexpr std::size_t most_owned_shards(route_limits const& of, topology const& map) noexcept {
     auto const ranks = static_cast<std::size_t>(map.size());
     return of.contributors_serve() ? ranks : ranks * static_cast<std::size_t>(of.roles.server_count());
 }
@@ -71,7 +71,7 @@ constexpr bool has_shards_of_owners(route path) noexcept {
 /// Shape: `stride` is at least the elements of each range; at least one range.
 /// Cost:  O(ranks).
 constexpr std::size_t place_owned(std::span<range> owned, std::size_t stride, bool slotted,
-                                  plan const& of) noexcept {
+                                  route_limits const& of) noexcept {
     std::size_t given = 0, next = 0;
     for (std::size_t r = 0; r < owned.size(); ++r) given += owned[r].elements;
     bool const padded = has_shards_of_owners(route_of(given, owned, slotted, of));
@@ -91,7 +91,7 @@ constexpr std::size_t place_owned(std::span<range> owned, std::size_t stride, bo
 ///        `slotted`: parts of chunks are sent, and lie in slots; else results alone are sent.
 /// Cost:  O(ranks), or O(ranks · servers); no allocation if `shards` has the capacity (`most_owned_shards`).
 constexpr void divide_owned(bucket& result, std::size_t elements, std::span<range const> owned, bool slotted,
-                            plan const& of, topology const& map, std::vector<shard>& shards) {
+                            route_limits const& of, topology const& map, std::vector<shard>& shards) {
     result = {.elements = elements, .path = route_of(elements, owned, slotted, of)};
     shards.clear();
     bool const one_node = of.nodes == 1;
@@ -135,18 +135,18 @@ constexpr void divide_owned(bucket& result, std::size_t elements, std::span<rang
 
 /// Numbers that a node sends for each element of a bucket with two results (`update::moments`). Two where
 /// ranks share a node: the sum, and the squares of distances, which do not follow from the sum.
-constexpr std::size_t twofold_part_width(plan const& of) noexcept {
+constexpr std::size_t twofold_part_width(route_limits const& of) noexcept {
     return of.nodes > 1 && of.largest_node > 1 ? 2 : 1;
 }
 
 /// The place in a bucket's memory where the second results of its `elements` elements begin.
-constexpr std::size_t twofold_begin(std::size_t elements, plan const& of) noexcept {
+constexpr std::size_t twofold_begin(std::size_t elements, route_limits const& of) noexcept {
     return round_up(elements, of.line_elements);
 }
 
 /// Elements of the largest bucket that fits a bounce slot of `slot_elements` together with its second
 /// results.
-constexpr std::size_t twofold_piece(std::size_t slot_elements, plan const& of) noexcept {
+constexpr std::size_t twofold_piece(std::size_t slot_elements, route_limits const& of) noexcept {
     return slot_elements / 2 / of.line_elements * of.line_elements;
 }
 
@@ -158,7 +158,7 @@ constexpr std::size_t twofold_piece(std::size_t slot_elements, plan const& of) n
 /// Shape: the first results are a bucket; chunks are so small that parts of `twofold_part_width` fit slots.
 /// Cost:  O(shards); no allocation if `shards` has the capacity.
 template <class Sharding>
-constexpr void divide_twofold(bucket& result, bucket_view const& view, plan const& facts,
+constexpr void divide_twofold(bucket& result, bucket_view const& view, route_limits const& facts,
                               std::vector<shard>& shards, division of) {
     of.part_width = twofold_part_width(facts);
     of.twofold = true;

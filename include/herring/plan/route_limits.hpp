@@ -130,6 +130,23 @@ struct route_limits {
 
 namespace detail {
 
+/// The facts of buckets of bytes, which are moved and not combined, in the same memory: no chunk, part or
+/// message has more bytes than those of elements.
+constexpr route_limits in_bytes(route_limits of) {
+    std::size_t const each = std::min(of.element_bytes, of.parts.element_bytes);
+    auto const whole = [&](std::size_t bytes) { return bytes / of.element_bytes * each; };
+    std::size_t const chunk = std::min(of.tuning.chunk_bytes, of.slot_elements() * each),
+                      carried = of.dissemination_limit();
+    of.tuning.one_hop_bytes = whole(of.tuning.one_hop_bytes);
+    of.tuning.one_hop_bytes_two_nodes = whole(of.tuning.one_hop_bytes_two_nodes);
+    of.tuning.dissemination_bytes = carried;
+    of.tuning.chunk_bytes = chunk;
+    of.element_bytes = 1;
+    of.parts = {1, part_kind::stored};
+    of.line_elements = 64;
+    return of;
+}
+
 /// The route of a bucket of `bytes` bytes. `undivided`: each rank gives the whole bucket or nothing, and
 /// takes the whole bucket or nothing; for a bucket with owners, dissemination is chosen by the size of the
 /// owners' parts. `twofold`: the bucket has two results for each element, which one server would return one

@@ -133,6 +133,7 @@ template <class Session> class command_desk<Session, true> : command_post {
                      .twofold = program.twofold,
                      .rule = program.rule,
                      .root = program.root,
+                     .moved_bytes = program.moved_bytes,
                      .elements = elements};
         what.set_name(program.name);
         begin(session, what);
@@ -212,7 +213,10 @@ template <class Session> class command_desk<Session, true> : command_post {
         if constexpr (gives_deviations<typename Session::combines>)
             twofold = asked.operation == Session::template number_of<typename Session::moments>();
         // No elements have no second results, at a place or at none.
-        bool const fits = asked.twofold == twofold || (twofold && asked.elements == 0);
+        bool const moves =
+            spreads || asked.operation == Session::template number_of<operations::all_gather>();
+        bool const fits = (asked.moved_bytes == 0 || moves) &&
+                          (asked.twofold == twofold || (twofold && asked.elements == 0));
         constexpr std::uint8_t rules = rule_count<typename Session::combines>();
         return (spreads || plain || twofold) && fits && asked.rule <= (combines ? rules : 0) &&
                spreads == (asked.root >= 0) && spreads == is_at_root(asked.gives) &&

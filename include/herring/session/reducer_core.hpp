@@ -11,6 +11,7 @@
 #include "herring/model/layout.hpp"
 #include "herring/policy/policy.hpp"
 #include "herring/session/session.hpp"
+#include "herring/step/block_exchange.hpp"
 #include "herring/step/calls.hpp"
 #include "herring/step/collective.hpp"
 #include "herring/step/due_buckets.hpp"
@@ -18,6 +19,7 @@
 #include "herring/step/step.hpp"
 #include "herring/sync/sync.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <type_traits>
 #include <utility>
@@ -28,10 +30,12 @@ namespace HERRING_NAMESPACE::detail {
 template <class Store, class Trace, class Sharding, class Buckets = every_bucket> struct parts {
     template <class Node>
     parts(session_base& session, Node& node, Trace& trace, calls& checks)
-        : steps(session, node, trace, checks), collectives(session, steps.tensors(), steps.bounce()) {}
+        : steps(session, node, trace, checks), collectives(session, steps.tensors(), steps.bounce()),
+          blocks(session, steps.tensors(), steps.bounce()) {}
 
     step<Store, Trace, Buckets> steps;
     collective<Store, Sharding> collectives;
+    block_exchange<Store> blocks;
 };
 
 /// A session, with steps and collectives over it. The last base of a reducer, so that it is destroyed first,
@@ -49,6 +53,26 @@ template <class Pack> struct basic_reducer_core {
     status run(collective_program const& program, collective_buffers const& memory, std::size_t elements,
                time_point deadline) {
         status ended = parts_->collectives.run(session_, program, memory, elements, deadline);
+        session_.rethrow_of_handlers();
+        return ended;
+    }
+
+    /// Runs a call that moves blocks, whose arguments were checked.
+    ///
+    /// Errors: as above.
+    status run(block_program const& program, std::byte const* in, std::byte* out, time_point deadline) {
+        int const root = std::max(program.sizes.from, program.sizes.to);
+        bool const empty = parts_->blocks.begin(program) == 0;
+        // Without bytes between ranks their calls are compared all the same.
+        status ended = empty ? parts_->collectives.run(session_,
+                                                       {.operation = program.operation,
+                                                        .name = program.name,
+                                                        .root = root,
+                                                        .moved_bytes = program.moved_bytes,
+                                                        .digest = program.digest},
+                                                       {}, 0, deadline)
+                             : parts_->blocks.run(session_, in, out, deadline);
+        if (empty && ended.ok()) parts_->blocks.copy_own(in, out);
         session_.rethrow_of_handlers();
         return ended;
     }

@@ -12,6 +12,7 @@
 #include "herring/engine/engine.hpp"
 #include "herring/engine/node_memory.hpp"
 #include "herring/engine/operations/all_gather.hpp"
+#include "herring/engine/operations/all_to_all.hpp"
 #include "herring/engine/operations/broadcast.hpp"
 #include "herring/engine/operations/reduce.hpp"
 #include "herring/engine/operations/reduce_scatter.hpp"
@@ -118,7 +119,7 @@ template <class Transport, class IntraNode> class session_links : public session
 template <class Transport, class IntraNode, class Trace, class Element, class Update, class... More>
 using engine_with = engine<Transport, IntraNode, Trace, operations::reduce<Element, Update>,
                            operations::reduce_scatter<Element, Update>, operations::all_gather,
-                           operations::broadcast, More...>;
+                           operations::broadcast, operations::all_to_all, More...>;
 template <class Transport, class IntraNode, class Trace, class Element, class Update, class Optimizer>
 struct engine_of {
     using type = engine_with<Transport, IntraNode, Trace, Element, Update>;

@@ -29,6 +29,7 @@ struct bounced_piece {
     segment* segments = nullptr;
     std::size_t count = 0; ///< segments
     std::size_t elements = 0;
+    std::size_t element_bytes = 0;
 
     HERRING_ALWAYS_INLINE void add(segment const& one) noexcept { segments[count++] = one; }
     HERRING_ALWAYS_INLINE std::span<segment const> all() const noexcept {
@@ -87,14 +88,14 @@ template <class Store> class bounce_buffers {
     HERRING_ALWAYS_INLINE bool empty() const noexcept { return filled_ == emptied_; }
 
     /// The piece for the next slot, without segments yet. A slot is free.
-    bounced_piece next_piece(std::size_t elements) noexcept {
-        return {segments_.data() + filled_ % slot_count * most_segments_, 0, elements};
+    bounced_piece next_piece(std::size_t elements, std::size_t element_bytes) noexcept {
+        return {segments_.data() + filled_ % slot_count * most_segments_, 0, elements, element_bytes};
     }
     /// Copies in what `next_piece` has returned. It will be execution `number`.
     piece_place copy_in(bounced_piece const& piece, std::uint64_t number) noexcept {
         std::size_t const slot = filled_++ % slot_count;
         used_[slot] = {piece, number};
-        return store_.copy_in(slot, piece.all(), piece.elements, number);
+        return store_.copy_in(slot, piece, number);
     }
 
     /// The number of executions after which the oldest piece can be copied out. Not empty.

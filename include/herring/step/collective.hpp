@@ -13,6 +13,7 @@
 #include "herring/plan/collective_division.hpp"
 #include "herring/plan/memory_map.hpp"
 #include "herring/plan/plan.hpp"
+#include "herring/plan/route_limits.hpp"
 #include "herring/step/bounce_buffers.hpp"
 #include "herring/step/calls.hpp"
 #include "herring/step/session_base.hpp"
@@ -40,7 +41,10 @@ struct collective_program {
     share gives = share::all;
     share takes = share::all;
     int root = -1;
-    std::uint8_t rule = 0;    ///< of update::any: `execution::rule`
+    std::uint8_t rule = 0; ///< of update::any: `execution::rule`
+    /// Bytes of an element that is moved, and not combined: its buckets are of bytes. 0: the reducer's
+    /// elements.
+    std::uint32_t moved_bytes = 0;
     bool twofold = false;     ///< the operation has two results for each element
     std::uint64_t digest = 0; ///< of what else the ranks have to agree on; its lower half is 0
 
@@ -48,6 +52,18 @@ struct collective_program {
     /// Every rank gives all, and takes all.
     constexpr bool is_symmetric() const noexcept { return gives == share::all && takes == share::all; }
 };
+
+/// Returns the label of a call for fingerprints: its operation, its root and the size of its elements, if
+/// that is not `stored_bytes`, the reducer's. No bucket of a step has it. The lower half is 0: the number of
+/// a piece is added.
+constexpr std::uint64_t label_of_call(std::uint8_t operation, int root, std::uint32_t moved_bytes,
+                                      std::size_t stored_bytes) noexcept {
+    bool const own = moved_bytes == 0 || moved_bytes == stored_bytes;
+    std::uint64_t const size = own ? 0 : std::uint64_t{moved_bytes} * 0x9e3779b97f4a7c15u;
+    return (std::uint64_t{operation} << 56 | static_cast<std::uint64_t>(root + 1) << 33 |
+            std::uint64_t{1} << 32) ^
+           (size >> 32 << 32);
+}
 
 /// The caller's memory in one collective: the ranges that its program gives and takes.
 struct collective_buffers {
@@ -98,12 +114,11 @@ template <class Store, class Sharding> class collective {
     collective(session_base& session, Store& tensors, bounce_buffers<Store>& bounce)
         : session_(session), store_(tensors), bounce_(bounce), rank_(session.ranks().rank()),
           ranks_(session.ranks().size()), workers_(session.map().workers()),
-          element_bytes_(session.plan().element_bytes), piece_(session.memory().piece_elements),
-          exchanges_(session.plan().nodes == 1 && ranks_ == 2),
-          twofold_piece_(exchanges_ ? piece_ : twofold_piece(piece_, session.plan())),
-          owned_piece_(piece_elements()) {
+          exchanges_(session.plan().nodes == 1 && ranks_ == 2), bytes_(in_bytes(session.plan())),
+          of_elements_(measured(session.plan(), session.memory().piece_elements)),
+          of_bytes_(measured(bytes_, session.memory().piece_elements * session.plan().element_bytes)) {
         auto const count = static_cast<std::size_t>(ranks_);
-        for (division* one : {&pieces_, &last_}) {
+        for (division* one : {&pieces_, &mixed_, &rest_, &last_}) {
             one->owned.resize(count);
             one->shards.reserve(most_owned_shards(session.plan(), session.map()) +
                                 static_cast<std::size_t>(session.plan().nodes) + 8);
@@ -135,7 +150,7 @@ template <class Store, class Sharding> class collective {
         begin(program, memory, elements);
         memory_path const path = path_here();
         bool const sent_once = session.plan().nodes > 1
-                                   ? elements * element_bytes_ <= session.plan().one_hop_limit()
+                                   ? elements_ * element_bytes() <= session.plan().one_hop_limit()
                                    : path == memory_path::mailbox;
         if (passes_pieces(path) || !sent_once) return 0;
         return submit_in_place(session, path, sends::once);
@@ -159,23 +174,30 @@ template <class Store, class Sharding> class collective {
         bucket whole;
         std::size_t divided = 0; // elements of `whole`, if it has no owners: calls of one size divide it once
         bool twofold = false;    // that it was divided for
+        bool of_bytes = false;   // the elements that it was divided for
         std::vector<range> owned; // rank → in the piece
         std::vector<shard> shards;
     };
 
-    // Elements of a piece, or of each rank's range in one.
-    std::size_t piece_elements() const noexcept {
-        if (exchanges_) return piece_;
-        std::size_t const each = piece_ / static_cast<std::size_t>(workers_),
-                          line_elements = session_.plan().line_elements;
-        return each > line_elements ? each / line_elements * line_elements : std::max(each, std::size_t{1});
+    // Pieces of one kind of elements: the reducer's, or bytes.
+    struct measure {
+        route_limits const& facts;
+        std::size_t piece;   // elements that a bounce slot has room for
+        std::size_t twofold; // where a slot has second results too; exchanged, it has none
+        std::size_t owned;   // of each rank's range, in one piece
+    };
+    measure measured(route_limits const& facts, std::size_t piece) const noexcept {
+        if (exchanges_) return {facts, piece, piece, piece};
+        std::size_t const each = piece / static_cast<std::size_t>(workers_), line = facts.line_elements;
+        return {facts, piece, twofold_piece(piece, facts),
+                each > line ? each / line * line : std::max(each, std::size_t{1})};
     }
+    measure const& by() const noexcept { return program_.moved_bytes > 0 ? of_bytes_ : of_elements_; }
+    std::size_t element_bytes() const noexcept { return by().facts.element_bytes; }
 
-    // For fingerprints: an operation and its root, which no bucket of a step has; the number of a piece is
-    // added.
-    static std::uint64_t label_of(collective_program const& program) noexcept {
-        return (std::uint64_t{program.operation} << 56 | static_cast<std::uint64_t>(program.root + 1) << 33 |
-                std::uint64_t{1} << 32) ^
+    std::uint64_t label_of(collective_program const& program) const noexcept {
+        return label_of_call(program.operation, program.root, program.moved_bytes,
+                             session_.plan().element_bytes) ^
                program.digest;
     }
     void begin(collective_program const& program, collective_buffers const& memory,
@@ -184,11 +206,12 @@ template <class Store, class Sharding> class collective {
         in_ = static_cast<std::byte const*>(memory.in);
         out_ = static_cast<std::byte*>(memory.out);
         second_out_ = static_cast<std::byte*>(memory.second_out);
-        elements_ = called_ = elements;
+        called_ = elements;
+        elements_ = elements * moved_unit();
         label_ = label_of(program);
     }
     memory_path path_here() const noexcept {
-        return session_.memory().path_of_buffer(elements_ * element_bytes_);
+        return session_.memory().path_of_buffer(elements_ * element_bytes());
     }
     static bool passes_pieces(memory_path path) noexcept {
         return path == memory_path::bounced || path == memory_path::device;
@@ -204,7 +227,7 @@ template <class Store, class Sharding> class collective {
         if (program_.has_owners()) {
             for (int r = 0; r < ranks_; ++r) last_.owned[static_cast<std::size_t>(r)] = owned_by(r);
             last_.divided = 0;
-            session_.divide_owned(last_.whole, elements_, last_.owned, slotted(), last_.shards);
+            session_.divide_owned(last_.whole, elements_, last_.owned, slotted(), last_.shards, by().facts);
         } else {
             divide_whole(elements_, last_);
             if (how == sends::once && session.plan().nodes > 1) by_one_hop(last_);
@@ -233,13 +256,15 @@ template <class Store, class Sharding> class collective {
                     .path = of.whole.path,
                     .operation = program_.operation,
                     .rule = program_.rule,
+                    .element_bytes = static_cast<std::uint16_t>(element_bytes()),
+                    .moved_bytes = program_.moved_bytes,
                     .root = program_.root,
                     .elements = called_ == 0 ? 0 : of.whole.elements,
                     .fingerprint = fingerprint_by(program_.rule, fingerprint_of(called_, label_ | piece)),
                     .label = no_bucket,
                     .name = program_.name,
                     .part = {.owned = of.owned.data()}};
-        if (program_.twofold) e.part.second = {twofold_begin(of.whole.elements, session_.plan()), nullptr};
+        if (program_.twofold) e.part.second = {twofold_begin(of.whole.elements, by().facts), nullptr};
         return e;
     }
 
@@ -249,7 +274,10 @@ template <class Store, class Sharding> class collective {
     // exchange them, its slot has what the other one reads, from its start: then each writes next where it
     // has just read.
 
-    division const& division_of(std::size_t n) const noexcept { return n + 1 < count_ ? pieces_ : last_; }
+    division const& division_of(std::size_t n) const noexcept {
+        if (n + 1 == count_) return last_;
+        return n < full_ ? pieces_ : n == full_ ? mixed_ : rest_;
+    }
     std::size_t elements_of(std::size_t n) const noexcept {
         division const& divided = division_of(n);
         return program_.has_owners() && exchanges_ ? divided.owned[0].elements : divided.whole.elements;
@@ -258,12 +286,12 @@ template <class Store, class Sharding> class collective {
         copy_mode const shared = streams_ ? copy_mode::streamed : copy_mode::cached;
         std::size_t const before = n * size_;
         if (!program_.has_owners()) {
-            std::size_t const bytes = before * element_bytes_;
+            std::size_t const bytes = before * element_bytes();
             piece.add({gives() ? in_ + bytes : nullptr, takes() ? out_ + bytes : nullptr, 0, piece.elements,
                        shared, landing_});
             if (program_.twofold)
                 piece.add({nullptr, takes() ? second_out_ + bytes : nullptr,
-                           twofold_begin(piece.elements, session_.plan()), piece.elements, shared});
+                           twofold_begin(piece.elements, by().facts), piece.elements, shared});
             return;
         }
         division const& divided = division_of(n);
@@ -273,8 +301,8 @@ template <class Store, class Sharding> class collective {
             bool const own = r == rank_;
             auto const place = [&](share what, auto* base) -> decltype(base) {
                 if (session_.serves()) return nullptr;
-                if (what == share::all) return base + in_buffer * element_bytes_;
-                return own ? base + before * element_bytes_ : nullptr;
+                if (what == share::all) return base + in_buffer * element_bytes();
+                return own ? base + before * element_bytes() : nullptr;
             };
             piece.add({place(program_.gives, in_), place(program_.takes, out_), exchanges_ ? 0 : here.offset,
                        here.elements,
@@ -287,15 +315,16 @@ template <class Store, class Sharding> class collective {
         n += memory_map::bounce_slots;
         if (n >= count_ || !exchanges_) return {};
         std::size_t const before = n * size_;
-        if (program_.is_symmetric()) return {in_ + before * element_bytes_, elements_of(n) * element_bytes_};
+        if (program_.is_symmetric())
+            return {in_ + before * element_bytes(), elements_of(n) * element_bytes()};
         if (!program_.has_owners()) return {};
         int const read = program_.gives == share::owned ? rank_ : 1 - rank_;
-        std::size_t const from = program_.gives == share::owned ? 0 : owned_range(elements_, read, 2).offset;
-        return {in_ + (from + before) * element_bytes_,
-                division_of(n).owned[static_cast<std::size_t>(read)].elements * element_bytes_};
+        std::size_t const from = program_.gives == share::owned ? 0 : owned_by(read).offset;
+        return {in_ + (from + before) * element_bytes(),
+                division_of(n).owned[static_cast<std::size_t>(read)].elements * element_bytes()};
     }
     template <class Session> void submit_piece(Session& session, std::size_t n) noexcept {
-        bounced_piece piece = bounce_.next_piece(elements_of(n));
+        bounced_piece piece = bounce_.next_piece(elements_of(n), element_bytes());
         if (piece.elements == 0) return;
         list_segments(n, piece);
         piece_place at = bounce_.copy_in(piece, session.requested());
@@ -314,17 +343,27 @@ template <class Store, class Sharding> class collective {
     // The range of the call's buffer that a rank owns: a server owns nothing.
     range owned_by(int rank) const noexcept {
         int const worker = session_.map().worker(rank);
-        return worker < 0 ? range{elements_, 0} : owned_range(elements_, worker, workers_);
+        return worker < 0 ? range{elements_, 0} : owned_by_worker(worker);
     }
+    range owned_by_worker(int worker) const noexcept {
+        range const own = owned_range(called_ > 0 ? called_ : elements_, worker, workers_);
+        return {own.offset * moved_unit(), own.elements * moved_unit()};
+    }
+    // Elements of a bucket for an element of the call.
+    std::size_t moved_unit() const noexcept { return program_.moved_bytes > 0 ? program_.moved_bytes : 1; }
 
     template <class Session> status run_pieces(Session& session, time_point deadline) {
-        size_ = program_.has_owners() ? owned_piece_
-                : program_.twofold    ? twofold_piece_
-                                      : session_.memory().piece_of(elements_);
-        // Worker 0 owns most; the others own as much, or one element less.
-        std::size_t const most =
-            program_.has_owners() ? owned_range(elements_, 0, workers_).elements : elements_;
+        size_ = program_.has_owners()      ? by().owned
+                : program_.twofold         ? by().twofold
+                : program_.moved_bytes > 0 ? by().piece
+                                           : session_.memory().piece_of(elements_);
+        // Worker 0 owns most; the others own as much, or one element of the call less, which may be the bytes
+        // of several pieces.
+        bool const owners = program_.has_owners();
+        std::size_t const most = owners ? owned_by_worker(0).elements : elements_,
+                          least = owners ? owned_by_worker(workers_ - 1).elements : elements_;
         count_ = divide_up(most, size_);
+        full_ = least / size_;
         // A range that this rank alone reads is read where it lies; but a mailbox, which a tiny last piece
         // takes, is filled from the slot.
         bool const one_node = session_.plan().nodes == 1;
@@ -334,9 +373,11 @@ template <class Store, class Sharding> class collective {
         streams_ = one_node && program_.gives != share::all && !(exchanges_ && program_.has_owners());
         // Larger than the caches, by all ranks' results together: an ordinary copy would read first what it
         // overwrites.
-        bool const large = elements_ * element_bytes_ * static_cast<std::size_t>(ranks_) >= streamed_results;
+        bool const large = elements_ * element_bytes() * static_cast<std::size_t>(ranks_) >= streamed_results;
         landing_ = large ? copy_mode::streamed : copy_mode::cached;
-        if (count_ > 1) divide(pieces_, 0, size_);
+        if (count_ > 1 && full_ > 0) divide(pieces_, 0, size_);
+        if (count_ > full_ + 1) divide(mixed_, full_, size_);
+        if (count_ > full_ + 2) divide(rest_, full_ + 1, size_);
         divide(last_, count_ - 1, most - (count_ - 1) * size_);
         bounce_.begin();
         for (std::size_t n = 0;;) {
@@ -353,11 +394,14 @@ template <class Store, class Sharding> class collective {
     bool slotted() const noexcept { return program_.gives != share::owned; }
 
     void divide_whole(std::size_t elements, division& of) {
-        if (of.divided == elements && of.twofold == program_.twofold) return;
+        bool const of_bytes = program_.moved_bytes > 0;
+        if (of.divided == elements && of.twofold == program_.twofold && of.of_bytes == of_bytes) return;
         of.divided = 0;
-        session_.template divide<Sharding>(elements, of.whole, of.shards, program_.name, program_.twofold);
+        session_.template divide<Sharding>(elements, of.whole, of.shards, program_.name, program_.twofold,
+                                           by().facts);
         of.divided = elements;
         of.twofold = program_.twofold;
+        of.of_bytes = of_bytes;
     }
 
     // Piece n, which has `most` elements, or `most` of rank 0's range.
@@ -369,33 +413,34 @@ template <class Store, class Sharding> class collective {
                 owns > before ? std::min(owns - before, most) : 0;
         }
         of.divided = 0;
-        std::size_t const stride = std::min(size_, round_up(most, session_.plan().line_elements));
-        session_.divide_owned(of.whole, place_owned(of.owned, stride, slotted(), session_.plan()), of.owned,
-                              slotted(), of.shards);
+        std::size_t const stride = std::min(size_, round_up(most, by().facts.line_elements));
+        session_.divide_owned(of.whole, place_owned(of.owned, stride, slotted(), by().facts), of.owned,
+                              slotted(), of.shards, by().facts);
     }
 
     session_base& session_;
     Store& store_;
     bounce_buffers<Store>& bounce_;
     int const rank_, ranks_, workers_;
-    std::size_t const element_bytes_;
-    std::size_t const piece_; // elements that a bounce slot has room for
     bool const
         exchanges_; // two ranks are the world and share a node: each reads the other's slot, and keeps it
-    std::size_t const twofold_piece_; // where a slot has second results too; exchanged, it has none
-    std::size_t const owned_piece_;   // of each rank's range, in one piece
-    division pieces_, last_;          // all pieces but the last; that one, or a buffer in place
+    route_limits const bytes_; // the plan's, of bytes
+    measure const of_elements_, of_bytes_;
+    // Pieces that all ranks fill; the one in which some ranges end; those behind it, where only longer ranges
+    // are left; the last piece, or a buffer in place.
+    division pieces_, mixed_, rest_, last_;
 
     // of the call under way
     collective_program program_;
     std::byte const* in_ = nullptr;
     std::byte* out_ = nullptr;
     std::byte* second_out_ = nullptr;
-    std::size_t elements_ = 0; // that are moved
+    std::size_t elements_ = 0; // that are moved; bytes, by a program that combines none
     std::size_t called_ = 0;   // that the call has
     std::uint64_t label_ = 0;  // operation and root, for fingerprints
     std::size_t size_ = 0;     // elements of a piece, or of each rank's range in one
     std::size_t count_ = 0;    // pieces; the last one may be smaller
+    std::size_t full_ = 0;     // pieces of which every rank fills its part
     bool reads_own_ = false;
     bool streams_ = false;
     copy_mode landing_ = copy_mode::cached;

@@ -105,18 +105,19 @@ class host_tensors : public unordered_memory {
 
     // ---- bounce slots -------------------------------------------------------------------------------------
 
-    piece_place copy_in(std::size_t slot, std::span<segment const> segments, std::size_t elements,
-                        std::uint64_t) noexcept {
+    piece_place copy_in(std::size_t slot, bounced_piece const& piece, std::uint64_t) noexcept {
+        std::span<segment const> const segments = piece.all();
         slot_place& here = slots_[slot];
         bool const filled = std::exchange(here.filled, false);
         for (std::size_t i = 0; i < segments.size(); ++i) {
             segment const& part = segments[i];
             std::size_t const end = part.offset + part.elements;
-            std::size_t const next = i + 1 < segments.size() ? segments[i + 1].offset : elements;
+            std::size_t const next = i + 1 < segments.size() ? segments[i + 1].offset : piece.elements;
             if (part.from == nullptr || part.copying == copy_mode::none) continue;
-            if (!filled) fill(here.own + part.offset * element_bytes_, part);
+            if (!filled)
+                fill(here.own + part.offset * piece.element_bytes, part, part.elements * piece.element_bytes);
             if (end < next) // up to the next tensor's cache line
-                std::memset(here.own + end * element_bytes_, 0, (next - end) * element_bytes_);
+                std::memset(here.own + end * piece.element_bytes, 0, (next - end) * piece.element_bytes);
         }
         return {here.own, here.home, segments};
     }
@@ -132,8 +133,7 @@ class host_tensors : public unordered_memory {
         if (ended.how == lending::read) return; // the results are in the caller's memory
         for (segment const& part : segments)
             if (part.to != nullptr)
-                std::memcpy(part.to, slots_[slot].own + part.offset * element_bytes_,
-                            part.elements * element_bytes_);
+                std::memcpy(part.to, slots_[slot].own + ended.bytes(part.offset), ended.bytes(part.elements));
     }
 
   private:
@@ -144,8 +144,7 @@ class host_tensors : public unordered_memory {
         return path_ == memory_path::copied ||
                (path_ == memory_path::in_place && plan_.buckets[of.bucket].elements != of.elements);
     }
-    void fill(std::byte* to, segment const& part) const noexcept {
-        std::size_t const bytes = part.elements * element_bytes_;
+    static void fill(std::byte* to, segment const& part, std::size_t bytes) noexcept {
         if (part.copying == copy_mode::streamed)
             kernel::stream_copy(to, part.from, bytes);
         else

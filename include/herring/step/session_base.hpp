@@ -62,23 +62,24 @@ class session_base {
     herring::counters counters() const noexcept { return engine_->counters(); }
 
     /// Divides a buffer, or a piece of one, as a bucket that is no part of the layout. `operation`: the call,
-    /// for errors; `twofold`: for two results of each element.
+    /// for errors; `twofold`: for two results of each element; `facts`: of its elements.
     template <class Sharding>
     void divide(std::size_t elements, bucket& result, std::vector<shard>& shards, char const* operation,
-                bool twofold) {
+                bool twofold, route_limits const& facts) {
         bucket_tensor const whole{0, 0, elements};
-        bucket_view const view{elements, plan_.line_elements, std::span(&whole, 1)};
+        bucket_view const view{elements, facts.line_elements, std::span(&whole, 1)};
         division const how{.rank = ranks_.rank(), .operation = operation};
         shards.clear();
         result = {};
         if (twofold)
-            divide_twofold<Sharding>(result, view, plan_, shards, how);
+            divide_twofold<Sharding>(result, view, facts, shards, how);
         else
-            detail::divide<Sharding>(result, view, plan_, shards, how);
+            detail::divide<Sharding>(result, view, facts, shards, how);
     }
     /// The same for a bucket of which each rank owns a range.
     HERRING_SEPARABLE void divide_owned(bucket& result, std::size_t elements, std::span<range const> owned,
-                                        bool slotted, std::vector<shard>& shards) const;
+                                        bool slotted, std::vector<shard>& shards,
+                                        route_limits const& facts) const;
 
   protected:
     ~session_base() = default;

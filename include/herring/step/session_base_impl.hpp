@@ -72,8 +72,9 @@ HERRING_SEPARABLE void session_base::make_staging(std::size_t filled) {
 
 HERRING_SEPARABLE void session_base::divide_owned(bucket& result, std::size_t elements,
                                                   std::span<range const> owned, bool slotted,
-                                                  std::vector<shard>& shards) const {
-    detail::divide_owned(result, elements, owned, slotted, plan_, topology_, shards);
+                                                  std::vector<shard>& shards,
+                                                  route_limits const& facts) const {
+    detail::divide_owned(result, elements, owned, slotted, facts, topology_, shards);
 }
 
 } // namespace HERRING_NAMESPACE::detail

@@ -57,7 +57,7 @@ template <class Store, class Trace, class Buckets = every_bucket> class step {
           bounced_(session.memory().tensors == memory_path::bounced), ledger_(plan_), leaving_(plan_),
           store_(node, plan_, session.memory(), session.local_rank()),
           bounce_(store_, std::max(session.memory().bucket_segments,
-                                   static_cast<std::size_t>(session.ranks().size()))) {}
+                                   2 * static_cast<std::size_t>(session.ranks().size()))) {}
 
     step_ledger const& ledger() const noexcept { return ledger_; }
     Store& tensors() noexcept { return store_; }
@@ -233,7 +233,7 @@ template <class Store, class Trace, class Buckets = every_bucket> class step {
     }
 
     piece_place copy_in(bucket const& of, std::uint64_t number) noexcept {
-        bounced_piece piece = bounce_.next_piece(of.elements);
+        bounced_piece piece = bounce_.next_piece(of.elements, plan_.element_bytes);
         for_each_tensor_in(plan_, of, [&](std::size_t i, std::size_t from, std::size_t count) {
             auto* const at = reinterpret_cast<std::byte*>(store_.origin(i, from));
             piece.add({at, at, plan_.tensors[i].offset + from - of.offset, count});

@@ -8,7 +8,12 @@
 #include "doctest/doctest.h"
 
 #include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <span>
+#include <string>
+#include <vector>
 
 using namespace collectives;
 
@@ -80,6 +85,79 @@ int large_ranges(herring::world& world) {
 
 TEST_CASE("all_gather: buffers that are written past the caches, wherever they begin in a line") {
     CHECK(run({"a", "a", "a"}, large_ranges) == 0);
+}
+
+namespace {
+struct page { // of which a range has more bytes than a piece
+    std::byte at[300'000];
+};
+template <class Element> std::vector<Element> bits(int rank, std::size_t n) {
+    std::vector<Element> all(n);
+    std::size_t i = 0;
+    for (std::byte& one : std::as_writable_bytes(std::span(all)))
+        one = static_cast<std::byte>(i++ * 7 + static_cast<std::size_t>(rank) * 31);
+    return all;
+}
+template <class Element, class Reducer>
+bool gathers(Reducer& reduce, int rank, int ranks, std::size_t n, bool twice) {
+    std::vector<Element> const mine = bits<Element>(rank, n);
+    std::vector<Element> out(n), due(n);
+    for (int r = 0; r < ranks; ++r) {
+        herring::range const own = reduce.owned(n, r);
+        std::copy_n(bits<Element>(r, n).begin() + static_cast<std::ptrdiff_t>(own.offset), own.elements,
+                    due.begin() + static_cast<std::ptrdiff_t>(own.offset));
+    }
+    herring::range const own = reduce.owned(n, rank);
+    auto const part = std::span(mine).subspan(own.offset, own.elements);
+    herring::all_gather(reduce, part, out);
+    if (twice && !herring::all_gather(reduce, part, out, std::chrono::seconds(20)).ok()) return false;
+    return same_bytes(std::as_bytes(std::span(out)), std::as_bytes(std::span(due)));
+}
+template <class Reducer> int other_types(herring::world& world) {
+    Reducer reduce(world);
+    for (std::size_t const n : {0u, 1u, 7u, 4099u, 300'001u}) {
+        if (!gathers<std::byte>(reduce, world.rank(), world.size(), n, true)) return 1;
+        if (!gathers<std::uint16_t>(reduce, world.rank(), world.size(), n, false)) return 2;
+    }
+    for (std::size_t const n : {0u, 1u, 5u})
+        if (!gathers<page>(reduce, world.rank(), world.size(), n, false)) return 3;
+    return 0;
+}
+} // namespace
+
+TEST_CASE("all_gather: bytes and structs, whatever the reducer's elements") {
+    for (auto const& shape : shapes) {
+        CAPTURE(shape.size());
+        CHECK(run(shape, other_types<flat>) == 0);
+        CHECK(run(shape, other_types<nodes>) == 0);
+    }
+}
+
+TEST_CASE("all_gather: element sizes that differ are told, and so is the size") {
+    for (auto const& shape : std::vector<std::vector<std::string>>{{"a", "a"}, {"a", "b"}, {"a", "b", "c"}}) {
+        std::vector<std::string> told(shape.size());
+        run(shape, [&](herring::world& world) {
+            nodes reduce(world);
+            std::size_t const n = 12, own = reduce.owned(n).elements;
+            std::chrono::seconds const limit(20);
+            auto const ended = [&](auto element) {
+                std::vector<decltype(element)> const mine(own);
+                std::vector<decltype(element)> all(n);
+                return herring::all_gather(reduce, mine, all, limit);
+            };
+            herring::status const result = world.rank() == 1 ? ended(std::uint16_t{}) : ended(std::byte{});
+            if (result.why().what == herring::errc::mismatch)
+                told[static_cast<std::size_t>(world.rank())] = result.why().message();
+            return 0;
+        });
+        for (std::string const& one : told) {
+            CAPTURE(one);
+            CHECK(one.find("all_gather") != std::string::npos);
+            bool const says = one.find("12 elements of 1 byte") != std::string::npos ||
+                              one.find("12 elements of 2 bytes") != std::string::npos;
+            CHECK(says);
+        }
+    }
 }
 
 TEST_CASE("all_gather: a range of another size is refused, and in the middle of a step every call is") {

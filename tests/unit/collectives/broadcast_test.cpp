@@ -6,7 +6,10 @@
 
 #include "doctest/doctest.h"
 
+#include <chrono>
+#include <cstdint>
 #include <string>
+#include <vector>
 
 using namespace collectives;
 
@@ -32,6 +35,26 @@ TEST_CASE("broadcast: each rank gets the root's buffer, on every shape and size"
         CHECK(run(shape, from_every_root<flat>) == 0);
         CHECK(run(shape, from_every_root<nodes>) == 0);
     }
+}
+
+namespace {
+int other_types(herring::world& world) {
+    nodes reduce(world);
+    int const root = world.size() - 1;
+    std::string text(1000, world.rank() == root ? 'h' : ' ');
+    herring::broadcast(reduce, text, root);
+    if (text != std::string(1000, 'h')) return 1;
+    bool flags[3] = {world.rank() == root, false, world.rank() == root};
+    herring::broadcast(reduce, flags, root, std::chrono::seconds(20)).value();
+    if (!flags[0] || flags[1] || !flags[2]) return 2;
+    std::vector<std::uint16_t> large(400'001, static_cast<std::uint16_t>(world.rank() + 1));
+    herring::broadcast(reduce, large, 0);
+    return large == std::vector<std::uint16_t>(large.size(), 1) ? 0 : 3;
+}
+} // namespace
+
+TEST_CASE("broadcast: text, flags and 16-bit integers, whatever the reducer's elements") {
+    for (auto const& shape : shapes) CHECK(run(shape, other_types) == 0);
 }
 
 TEST_CASE("broadcast: a root that is no rank is refused, and nothing is lost") {

@@ -28,6 +28,7 @@ command gather() {
                  .twofold = true,
                  .rule = 200,
                  .root = 4,
+                 .moved_bytes = 24,
                  .elements = 1'000'000'007,
                  .number = 1u << 20};
     what.set_name("all_gather");
@@ -46,6 +47,7 @@ TEST_CASE("command: it comes back as it was") {
     CHECK(read.twofold);
     CHECK(read.rule == 200);
     CHECK(read.root == 4);
+    CHECK(read.moved_bytes == 24);
     CHECK(read.elements == 1'000'000'007);
     CHECK(read.number == 1u << 20);
     CHECK(std::string(read.name.data()) == "all_gather");
@@ -65,8 +67,8 @@ TEST_CASE("command: what no worker says is refused") {
     struct {
         std::size_t at;
         int value;
-    } const wrong[] = {{0, 0},  {0, 7},  {2, 4},  {3, 4},  {7, 0x80}, {15, 1},
-                       {24, 2}, {26, 1}, {32, 1}, {39, 1}, {63, 'x'}};
+    } const wrong[] = {{0, 0},  {0, 7},  {2, 4},     {3, 4},  {7, 0x80}, {15, 1},
+                       {24, 2}, {26, 1}, {31, 0x80}, {32, 1}, {39, 1},   {63, 'x'}};
     for (auto const& one : wrong) {
         CAPTURE(one.at);
         bytes other = sound;
@@ -76,7 +78,9 @@ TEST_CASE("command: what no worker says is refused") {
 }
 
 TEST_CASE("command: its words, and a name that is too long or moves a cursor") {
-    CHECK(std::string(gather().text().text) == "in all_gather of 1000000007 elements from rank 4");
+    CHECK(std::string(gather().text({}, 24).text) == "in all_gather of 1000000007 elements from rank 4");
+    CHECK(std::string(gather().text({}, 4).text) ==
+          "in all_gather of 1000000007 elements of 24 bytes from rank 4");
     CHECK(std::string(command{}.text().text) == "in a step");
     char const* const rules[] = {"sum", "a_rule_whose_name_is_longer_than_there_is_room"};
     command by{.what = command::kind::collective, .rule = 1, .elements = 7};

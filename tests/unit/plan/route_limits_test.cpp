@@ -86,6 +86,36 @@ TEST_CASE("route_limits: by dissemination where the messages that it saves cost 
     CHECK(uneven.dissemination_limit() == 0);
 }
 
+TEST_CASE("route_limits: buckets of bytes fit the memory of elements") {
+    exchange_tuning uneven = sizes;
+    uneven.chunk_bytes = 4100;
+    uneven.one_hop_bytes = 257;
+    uneven.one_hop_bytes_two_nodes = 1030;
+    for (std::size_t const each : {std::size_t{1}, std::size_t{4}, std::size_t{24}, std::size_t{256}}) {
+        CAPTURE(each);
+        route_limits elements = of(2, uneven);
+        elements.element_bytes = each;
+        elements.parts = {each, part_kind::stored};
+        elements.line_elements = each > 64 ? 1 : each == 24 ? 8 : 64 / each;
+        route_limits const bytes = detail::in_bytes(elements);
+        CHECK(bytes.slot_elements() <= elements.slot_elements() * each);
+        CHECK(bytes.slot_elements() + each > uneven.chunk_bytes);
+        CHECK(bytes.hop_slot_elements() <= elements.hop_slot_elements() * each);
+        CHECK(bytes.unslotted_elements() <= elements.unslotted_elements() * each);
+        CHECK(bytes.line_elements == 64);
+        CHECK(bytes.window() >= elements.window());
+    }
+    exchange_tuning many = sizes;
+    many.dissemination_bytes = 64;
+    many.message_ns = 1000;
+    many.latency_ns = 100;
+    many.max_message_bytes = 100;
+    route_limits const five = of(5, many), bytes = detail::in_bytes(five);
+    CHECK(five.dissemination_limit() == 48);
+    CHECK(bytes.dissemination_limit() == 48);
+    CHECK(bytes.dissemination_buffer_bytes() == five.dissemination_buffer_bytes());
+}
+
 TEST_CASE("route_limits: a window has two chunks at least") {
     CHECK(of(2, sizes).window() == 2);
     CHECK(of(2, {.chunk_bytes = 1024, .window_bytes = 8192}).window() == 8);

@@ -37,7 +37,7 @@ struct fake_session {
         while (released_count < count && why == nullptr) release_one();
     }
     void submit(piece_place const& at, std::size_t elements) {
-        execution e{.elements = elements};
+        execution e{.element_bytes = sizeof(int), .elements = elements};
         at.put_into(e);
         all.push_back(e);
     }
@@ -89,7 +89,7 @@ struct scene {
             if (one.bounced && bounce.full()) return;
             piece_place at{.own = one.at};
             if (one.bounced) {
-                detail::bounced_piece piece = bounce.next_piece(one.elements);
+                detail::bounced_piece piece = bounce.next_piece(one.elements, sizeof(int));
                 for (segment const& part : one.segments) piece.add(part);
                 at = bounce.copy_in(piece, session.requested());
             }

@@ -70,7 +70,8 @@ HERRING_SEPARABLE void command::refuse(node_part const& first, node_part const& 
         std::snprintf(text, sizeof text,
                       "it is %s, and rank %d is %s; let all workers make the same calls with the same sizes, "
                       "in the same order",
-                      its.text(state_.rules).text, rank_of_first, of_first.text(state_.rules).text);
+                      its.text(state_.rules, state_.element_bytes).text, rank_of_first,
+                      of_first.text(state_.rules, state_.element_bytes).text);
     }
     state_.failures.fail(
         failure::make(errc::mismatch, state_.who.rank, rank, sound ? of_first.call() : "serve", text), true);

@@ -113,11 +113,12 @@ template <class Element, class Node> class device_tensors {
 
     // ---- bounce slots -------------------------------------------------------------------------------------
 
-    herring::detail::piece_place copy_in(std::size_t slot, std::span<herring::detail::segment const> segments,
-                                         std::size_t elements, std::uint64_t number) noexcept {
+    herring::detail::piece_place copy_in(std::size_t slot, herring::detail::bounced_piece const& piece,
+                                         std::uint64_t number) noexcept {
         record_stream();
         // Only an all_reduce comes here: one segment, in place.
-        auto* at = const_cast<std::byte*>(static_cast<std::byte const*>(segments[0].from));
+        auto* at = const_cast<std::byte*>(piece.segments[0].from);
+        std::size_t const elements = piece.elements;
         lent_[slot] = node_.lend(slot, at);
         if (!lent_[slot]) {
             node_.copy_in({slot_of(slot), at, elements * sizeof(Element)});
