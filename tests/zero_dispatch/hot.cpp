@@ -14,6 +14,7 @@
 #include <herring/serve.hpp>
 #include <herring/training.hpp>
 #include <herring/transport/inproc.hpp>
+#include <herring/update/any.hpp>
 
 #include <cstddef>
 #include <span>
