@@ -109,7 +109,9 @@ HERRING_SETUP inline void take_address(join_target& who, std::span<std::byte con
         who.secret.emplace(secrets{secret(given), {}, {}});
     }
     if (who.rank == 0) return;
-    host_and_port const at = split_address(text, "rank 0's address");
+    std::string address(text);
+    wire::make_printable(address); // errors show it
+    host_and_port const at = split_address(address, "rank 0's address");
     who.host = at.host;
     who.port = at.port;
 }
