@@ -541,12 +541,12 @@ void timeline_corpus() {
 
 /// Two calls of two ranks, as gather_fuzz reads them.
 void gather_corpus() {
-    for (int variant = 0; variant < 4; ++variant) {
-        bool const is_rank_1 = variant % 2 != 0, has_secret = variant / 2 != 0;
+    for (int variant = 0; variant < 5; ++variant) {
+        bool const is_rank_1 = variant % 2 != 0 || variant == 4, has_secret = variant / 2 != 0;
         gathered_rank peer;
         peer.has_secret = has_secret;
         byte_buffer second;
-        append(second, std::string(has_secret ? 0 : 64, 'b') + "[::1]:4711");
+        append(second, variant == 4 ? "\r\x1b[2Jhost" : std::string(has_secret ? 0 : 64, 'b') + "[::1]:4711");
         byte_buffer made = joined({1, std::uint8_t{is_rank_1}, std::uint8_t{has_secret}});
         for (bool const last : {false, true}) {
             byte_buffer const words = last ? std::move(second) : peer.write();
@@ -556,7 +556,8 @@ void gather_corpus() {
                     joined({static_cast<std::uint8_t>(last ? 7 : 3), static_cast<std::uint8_t>(words.size())},
                            words));
         }
-        std::string const name = std::string(is_rank_1 ? "rank-1" : "rank-0") + (has_secret ? "-secret" : "");
+        std::string const name = std::string(is_rank_1 ? "rank-1" : "rank-0") +
+                                 (has_secret ? "-secret" : "") + (variant == 4 ? "-cursor" : "");
         write("gather", name, made);
         made.drop(1); // another world
         write("gather", name + "-cut", made);

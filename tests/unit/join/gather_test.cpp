@@ -406,16 +406,3 @@ TEST_CASE("join by gather: a rank that ends behind its last call is named at the
         CHECK(ends[static_cast<std::size_t>(r)].peer == 1);
     }
 }
-
-TEST_CASE("join by gather: an address that would move a cursor is shown without doing so") {
-    herring::detail::join_target who;
-    who.rank = 1;
-    who.secret.emplace(herring::detail::secrets{herring::detail::secret(std::string(64, 'a')), {}, {}});
-    std::string_view const address = "\r\x1b[2Jhost";
-    try {
-        herring::detail::take_address(who, std::as_bytes(std::span(address)));
-        FAIL("an address without a port is taken");
-    } catch (herring::error const& why) {
-        CHECK(std::string_view(why.what()).find("is '??[2Jhost'") != std::string_view::npos);
-    }
-}
