@@ -10,8 +10,8 @@
 #define HERRING_ENGINE_OVER_TCP(intra, ...)                                                                  \
     herring::detail::machine<herring::transport::tcp, herring::intra_node::intra, herring::trace::off,       \
                              herring::detail::reduce_traffic, herring::detail::reduce_scatter_traffic,       \
-                             herring::detail::all_gather_traffic,                                            \
-                             herring::detail::broadcast_traffic __VA_OPT__(, ) __VA_ARGS__>
+                             herring::detail::all_gather_traffic, herring::detail::broadcast_traffic,        \
+                             herring::detail::all_to_all_traffic __VA_OPT__(, ) __VA_ARGS__>
 
 // `declare`: extern, or nothing for the definitions.
 // NOLINTBEGIN(bugprone-macro-parentheses)

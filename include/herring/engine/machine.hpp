@@ -79,7 +79,7 @@ struct traffic_core : with_network<engine_core, Transport, IntraNode, Trace> {
     std::span<std::byte const> result_for(execution const& e, chunk const& c, int to) noexcept {
         return traffic.with(e.operation, [&](auto const& of) -> std::span<std::byte const> {
             if (!of.returns(e, c, to)) return {};
-            if constexpr (requires { of.result_to(e, c, to); })
+            if constexpr (returns_other_ranges<decltype(of)>)
                 return of.result_to(e, c, to);
             else
                 return {of.result(e, c), e.bytes(c.elements)};
@@ -88,7 +88,7 @@ struct traffic_core : with_network<engine_core, Transport, IntraNode, Trace> {
     std::span<std::byte> landing(execution const& e, chunk const& c) noexcept {
         return traffic.with(e.operation, [&](auto const& of) -> std::span<std::byte> {
             if (!of.returns(e, c, this->who.node)) return {};
-            if constexpr (requires { of.returned(e, c, this->who.node); })
+            if constexpr (returns_other_ranges<decltype(of)>)
                 return {of.landing(e, c), of.returned(e, c, this->who.node).elements};
             else
                 return {of.landing(e, c), e.bytes(c.elements)};

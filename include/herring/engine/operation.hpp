@@ -72,6 +72,15 @@ concept operation_traffic = std::constructible_from<Traffic, detail::engine_stat
     { Traffic::lends } -> std::convertible_to<lending>;
 };
 
+namespace detail {
+/// Traffic whose servers return other bytes than the chunk's: `returned` and `result_to`.
+template <class Traffic>
+concept returns_other_ranges = requires(Traffic of, execution const& e, chunk const& c) {
+    of.returned(e, c, 0);
+    of.result_to(e, c, 0);
+};
+} // namespace detail
+
 /// The work of an engine on chunks: an operation's traffic, and the functions that compute. All are noexcept,
 /// and nothing is allocated. Knows no messages.
 ///
