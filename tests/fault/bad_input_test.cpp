@@ -200,7 +200,7 @@ TEST_CASE("bad input: a sharding policy that leaves elements without a server is
             refused([&] { reduce.all_reduce(mine); }, errc::bad_argument,
                     {"all_reduce: bad argument", "a piece of 99999 elements", "begins within a cache line"});
             refused([&] { herring::broadcast(reduce, mine, 0); }, errc::bad_argument,
-                    {"broadcast: bad argument", "a piece of 99999 elements", "begins within a cache line"});
+                    {"broadcast: bad argument", "a piece of 399996 bytes", "a server that does not exist"});
             fill(reduce, w, 0, 0);
             reduce.ready(0);
             reduce.wait();

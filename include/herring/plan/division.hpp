@@ -62,7 +62,8 @@ struct division {
     server_id whole{0};                  ///< the server that takes the whole bucket if it is small
     /// Numbers that a node's part has for each element; a slot has room for those of a chunk.
     std::size_t part_width = 1;
-    bool twofold = false; ///< two results for each element
+    bool twofold = false;          ///< two results for each element
+    char const* unit = "elements"; ///< what the bucket consists of, for errors
 };
 
 /// Elements of each server in the buckets so far. A small bucket goes to the server with the least load for

@@ -22,8 +22,8 @@ struct bucket_tensor {
 
 /// A bucket as a sharding policy sees it.
 struct bucket_view {
-    std::size_t elements = 0;               ///< with padding between tensors
-    std::size_t line_elements = 1;          ///< elements to a cache line; a range begins at a multiple of it
+    std::size_t elements = 0;      ///< with padding between tensors; bytes, in a call that combines nothing
+    std::size_t line_elements = 1; ///< elements to a cache line; a range begins at a multiple of it
     std::span<bucket_tensor const> tensors; ///< in order; they cover the bucket
 };
 

@@ -68,7 +68,9 @@ class session_base {
                 bool twofold, route_limits const& facts) {
         bucket_tensor const whole{0, 0, elements};
         bucket_view const view{elements, facts.line_elements, std::span(&whole, 1)};
-        division const how{.rank = ranks_.rank(), .operation = operation};
+        division const how{.rank = ranks_.rank(),
+                           .operation = operation,
+                           .unit = facts.element_bytes == 1 ? "bytes" : "elements"};
         shards.clear();
         result = {};
         if (twofold)
