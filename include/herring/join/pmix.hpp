@@ -22,6 +22,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -98,10 +99,11 @@ class pmix_gather {
           rank_(static_cast<int>(self_.rank)) {
         static std::atomic<unsigned> joins{0}; // the same on every rank
         join_ = joins++;
+        constexpr int max_int = std::numeric_limits<int>::max(); // too many for a world: join says so
         read(PMIX_RANK_WILDCARD, PMIX_JOB_SIZE, pmix_attribute(PMIX_IMMEDIATE),
              [&](pmix_value_t const& value) {
                  if (value.type == PMIX_UINT32)
-                     size_ = static_cast<int>(std::min(value.data.uint32, most_ranks + 1u));
+                     size_ = static_cast<int>(std::min<std::uint32_t>(value.data.uint32, max_int));
              });
         if (size_ < 1)
             throw error(errc::unsupported, rank_, -1, "join",
