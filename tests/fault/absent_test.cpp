@@ -196,7 +196,7 @@ TEST_CASE("absent: a rank that is stopped in the middle of its work") {
         s.ranks = c.ranks;
         if (c.two) s.nodes = two_nodes(c.ranks);
         s.name = std::string(c.name) + ": a rank is stopped";
-        s.failure_detector.reply_timeout = milliseconds(500 * slower);
+        s.failure_detector.reply_timeout = milliseconds(1'000 * slower);
         int const victim = static_cast<int>(random() % static_cast<unsigned>(c.ranks));
         report const seen = stop_one(s, c.on_nodes, victim, std::chrono::microseconds(random() % 40'000));
         check_named(s, seen, victim, {errc::timeout}, in_time);
@@ -213,7 +213,7 @@ TEST_CASE("absent: rank 0, which leads what join makes, is stopped: everyone not
         s.ranks = 4;
         if (two) s.nodes = two_nodes(4);
         s.name = "rank 0 is stopped";
-        s.failure_detector.reply_timeout = milliseconds(500 * slower);
+        s.failure_detector.reply_timeout = milliseconds(1'000 * slower);
         report const seen = stop_one(s, two, 0, std::chrono::microseconds(random() % 40'000));
         // Who waits in vain for one that has given up and left finds that rank 0 does not tell why: a loss, not a timeout.
         check_named(s, seen, 0, {errc::timeout, errc::peer_lost}, in_time);
