@@ -24,7 +24,7 @@ TITLES = {
     "unshaped": "Four hosts (network namespaces), unshaped",
     "1gbit": "Four hosts, 1 Gbit/s links",
     **{f"{place}-{operation}": f"{words}, {where}" for place, where in (("shm", "shared memory, one node"), ("tcp", "TCP on loopback"), ("1gbit", "hosts with 1 Gbit/s links"))
-       for operation, words in (("all_reduce", "All-reduce from the caller's memory"), ("reduce_scatter", "Reduce-scatter"), ("all_gather", "All-gather"), ("broadcast", "Broadcast"), ("all_moments", "Mean and deviation"))},
+       for operation, words in (("all_reduce", "All-reduce from the caller's memory"), ("reduce_scatter", "Reduce-scatter"), ("all_gather", "All-gather"), ("broadcast", "Broadcast"), ("all_to_all", "All-to-all"), ("gather", "Gather"), ("scatter", "Scatter"), ("all_moments", "Mean and deviation"))},
     "servers-4+4": "4 workers and 4 servers, a host each, 500 Mbit/s links (Open MPI, Gloo and plain Herring: on the 4 workers' hosts alone; 4 machines were added for the servers)",
     "servers-2+2": "2 workers and 2 servers, a host each, 500 Mbit/s links",
     "servers-4+2": "4 workers and 2 servers, a host each, 500 Mbit/s links",
@@ -70,11 +70,14 @@ def quantile(ordered, q):
     return ordered[min(len(ordered) - 1, int(q * len(ordered)))]
 
 
+BLOCKS = ("-all_to_all", "-gather", "-scatter")
+
+
 def wire_share(suite, ranks):
     """busbw / algbw: what of a buffer's bytes the operation's bound moves out of a rank."""
     if suite.endswith("-broadcast"):
         return 1
-    return (ranks - 1) / ranks * (1 if suite.endswith(("-reduce_scatter", "-all_gather")) else 2)
+    return (ranks - 1) / ranks * (1 if suite.endswith(("-reduce_scatter", "-all_gather", *BLOCKS)) else 2)
 
 
 def merge(lines):
@@ -139,6 +142,8 @@ def target(row):
         return ("tcp", 1)
     if suite.endswith(("-reduce_scatter", "-all_gather")):
         return ("row", 1)
+    if suite.endswith(BLOCKS):
+        return ("row", 2 if suite.startswith("shm") and size >= 64 * KIB else 1)
     if suite in OPTIMUM:
         if "dedicated" not in row["what"] and "optimal" not in row["what"] or size != 16 * MIB:
             return None
