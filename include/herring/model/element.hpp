@@ -184,37 +184,14 @@ enum class type_id : std::uint8_t {
 
 /// Returns the type's name in error messages.
 constexpr char const* to_string(type_id id) noexcept {
-    switch (id) {
-    case type_id::float32:
-        return "float";
-    case type_id::float64:
-        return "double";
-    case type_id::int32:
-        return "std::int32_t";
-    case type_id::int64:
-        return "std::int64_t";
-    case type_id::bfloat16:
-        return "herring::bfloat16";
-    case type_id::float16:
-        return "herring::float16";
-    case type_id::uint32:
-        return "std::uint32_t";
-    case type_id::uint64:
-        return "std::uint64_t";
-    case type_id::own:
-        return "a type of one's own";
-    case type_id::int8:
-        return "std::int8_t";
-    case type_id::uint8:
-        return "std::uint8_t";
-    case type_id::int16:
-        return "std::int16_t";
-    case type_id::uint16:
-        return "std::uint16_t";
-    case type_id::boolean:
-        return "bool";
-    }
-    return "unknown type";
+    // clang-format off
+    constexpr char const* names[] = { // from 1
+        "float", "double", "std::int32_t", "std::int64_t", "herring::bfloat16", "herring::float16",
+        "std::uint32_t", "std::uint64_t", "a type of one's own", "std::int8_t", "std::uint8_t",
+        "std::int16_t", "std::uint16_t", "bool"};
+    // clang-format on
+    unsigned const number = static_cast<unsigned>(id) - 1;
+    return number < sizeof names / sizeof names[0] ? names[number] : "unknown type";
 }
 
 /// Traits of an element type: `accumulator` (the type in which contributions are combined), `id`, `name`,
