@@ -321,8 +321,7 @@ inline constexpr bool
 
 static_assert(element_type<float> && element_type<double> && element_type<std::int32_t>);
 static_assert(element_type<std::int64_t> && element_type<bfloat16> && element_type<float16>);
-static_assert(sizeof(bool) == 1 && sizeof(short) == 2 && sizeof(int) == 4 && sizeof(long) == 8 &&
-              sizeof(long long) == 8);
+static_assert(sizeof(bool) == 1 && sizeof(int) == 4 && sizeof(long) == 8 && sizeof(long long) == 8);
 static_assert(std::is_trivial_v<bfloat16> && sizeof(bfloat16) == 2 && alignof(bfloat16) == 2);
 static_assert(std::is_trivial_v<float16> && sizeof(float16) == 2 && alignof(float16) == 2);
 

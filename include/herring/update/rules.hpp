@@ -216,8 +216,6 @@ struct logical_and {
 };
 static_assert(update_policy<logical_and>);
 static_assert(update_supports<logical_and, unsigned> && !update_supports<logical_and, float>);
-static_assert(update_supports<logical_and, bool> && update_supports<min, bool> &&
-              !update_supports<sum, bool>);
 
 /// 1 where any contribution is not zero, else 0, as MPI's MPI_LOR.
 ///
