@@ -83,6 +83,17 @@ template <class Reducer> class blocks_case {
         std::vector<U> out(due.size());
         all_to_all(reduce_, in, sends, out, receives);
         expect_same<U>(out, due, "all_to_all of given sizes");
+        int const root = turn_ % ranks;
+        std::vector<U> mine, whole, got(count(root, me)), got_due;
+        append_block(mine, me, root, count(me, root));
+        append_block(got_due, root, me, got.size());
+        for (int r = 0; me == root && r < ranks; ++r)
+            append_block(whole, r, root, receives[static_cast<std::size_t>(r)]);
+        std::vector<U> gathered(whole.size());
+        gather(reduce_, mine, gathered, receives, root);
+        expect_same<U>(gathered, whole, "gather of given sizes");
+        scatter(reduce_, in, got, sends, root);
+        expect_same<U>(got, got_due, "scatter of given sizes");
     }
 
   private:

@@ -58,7 +58,7 @@ template <> inline constexpr bool herring::is_element<rules::triple> = true;
 template <> inline constexpr bool herring::is_element<rules::other_triple> = true;
 template <> inline constexpr bool herring::is_element<rules::wide_struct> = true;
 template <> inline constexpr bool herring::is_element<rules::flags> = true;
-template <> inline constexpr bool herring::is_element<short> = true; // a number that is none of Herring's
+template <> inline constexpr bool herring::is_element<char> = true; // a number that is none of Herring's
 template <> inline constexpr bool herring::is_element<long double> = true;
 
 namespace rules {
@@ -135,6 +135,10 @@ template <class T> T value(int rank, std::size_t i, int step) {
         return T::of(f / 7.0); // sums of which depend on their order
     } else if constexpr (std::is_same_v<T, std::complex<double>>) {
         return {f / 7.0, static_cast<double>(rank) + f / 3.0};
+    } else if constexpr (std::is_same_v<T, bool>) {
+        return x > 8;
+    } else if constexpr (std::is_integral_v<T> && sizeof(T) == 1) {
+        return static_cast<T>(x * 19); // sums wrap
     } else {
         return static_cast<T>(f);
     }
@@ -172,6 +176,10 @@ template <class T, class Update> T due(topology const& map, std::size_t i, int s
 
 // ---- all calls over all routes ----------------------------------------------------------------------------------------
 
+/// A std::vector; of bool, what has memory of bools.
+template <class T>
+using list_of = std::conditional_t<std::is_same_v<T, bool>, std::basic_string<bool>, std::vector<T>>;
+
 /// The most elements of a call, and of a tensor. Under a sanitizer 80 KB, which are more chunks than a window has, on each node.
 template <class T>
 inline constexpr std::size_t most = HERRING_TEST_SLOW ? std::min<std::size_t>(20'001, 80'000 / sizeof(T) + 1)
@@ -183,7 +191,7 @@ template <class T, class Update, class Transport, class... Policies> void work(w
     bool const joins = (std::is_same_v<Policies, shared> || ...);
     topology const map = joins ? ranks.topology() : ranks.topology().flat();
     // What is given and due in a step is computed once: in every call it begins with the same element.
-    std::vector<T> given[6], wanted[6];
+    list_of<T> given[6], wanted[6];
     auto const prepare = [&](int step, std::size_t count) {
         given[step].reserve(count), wanted[step].reserve(count);
         for (std::size_t i = 0; i < count; ++i) {
@@ -208,7 +216,7 @@ template <class T, class Update, class Transport, class... Policies> void work(w
     prepare(3, most<T>);
     prepare(5, 1);
     reducing reduce(ranks, layout::of(sizes));
-    std::vector<std::vector<T>> lent(sizes.size());
+    std::vector<list_of<T>> lent(sizes.size());
     for (int step = 0; step < 2; ++step) {
         for (std::size_t i = 0; i < sizes.size(); ++i) {
             bool const lend = (i + static_cast<std::size_t>(step)) % 3 == 0;
@@ -227,7 +235,7 @@ template <class T, class Update, class Transport, class... Policies> void work(w
     }
     for (std::size_t const n : {1u, 2u, 7u, 85u, 86u, 171u, 600u, 3000u, 20'001u}) {
         std::size_t const count = std::min(n, most<T>);
-        std::vector<T> x(given[3].begin(), given[3].begin() + static_cast<std::ptrdiff_t>(count)), y = x;
+        list_of<T> x(given[3].begin(), given[3].begin() + static_cast<std::ptrdiff_t>(count)), y = x;
         std::memset(static_cast<void*>(y.data()), 0x5a, count * sizeof(T));
         reduce.all_reduce(x, y);
         check(y, 3, "from one buffer into another");
@@ -236,7 +244,7 @@ template <class T, class Update, class Transport, class... Policies> void work(w
     }
     T const one = reduce.all_reduce(value<T>(ranks.rank(), 0, 5));
     check(std::span(&one, 1), 5, "one value");
-    std::vector<T> none;
+    list_of<T> none;
     reduce.all_reduce(none);
 }
 

@@ -52,6 +52,12 @@ TEST_CASE("rules: product and the logical ones") {
     every_route<unsigned long, update::logical_or>();
 }
 
+TEST_CASE("rules: integers of 8 and 16 bits, and bool") {
+    every_route<std::int8_t, update::sum>();
+    every_route<std::uint16_t, update::product>();
+    every_route<bool, update::logical_or>();
+}
+
 TEST_CASE("rules: structs, whatever their size, one by one") {
     every_route<triple, spread_out>();
     every_route<triple, counted_triples>();
@@ -59,7 +65,7 @@ TEST_CASE("rules: structs, whatever their size, one by one") {
     every_route<wide_struct, spread_out, fusion::per_tensor>();
 }
 TEST_CASE("rules: numbers of other types, which are said to be elements") {
-    every_route<short, update::sum>();
+    every_route<char, update::sum>();
     every_route<long double, update::max>();
 }
 TEST_CASE("rules: a value with its index, statistics, complex numbers") {

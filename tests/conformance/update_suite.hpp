@@ -11,8 +11,15 @@
 
 #include <bit>
 #include <cmath>
+#include <string>
+#include <type_traits>
+#include <vector>
 
 namespace herring::conformance {
+
+/// A std::vector; of bool, what has memory of bools.
+template <class T>
+using list_of = std::conditional_t<std::is_same_v<T, bool>, std::basic_string<bool>, std::vector<T>>;
 
 /// What the rule does to a contribution before it is combined.
 template <class P, class Acc> Acc lifted(Acc contribution) {
@@ -50,7 +57,7 @@ template <class P> findings update_suite() {
             auto const same = [](T a, T b) { return std::memcmp(&a, &b, sizeof a) == 0; };
             for (int const ranks : {1, 2, 3, 4, 7, 8, 17})
                 for (std::size_t const count : {1u, 3u, 16u, 17u, 100u, 1000u}) {
-                    std::vector<std::vector<T>> parts(static_cast<std::size_t>(ranks), std::vector<T>(count));
+                    std::vector<list_of<T>> parts(static_cast<std::size_t>(ranks), list_of<T>(count, T{}));
                     for (auto& p : parts)
                         for (T& x : p) x = draw();
                     std::vector<kernel::source> sources;
@@ -68,7 +75,7 @@ template <class P> findings update_suite() {
                     std::string const about = name + ", " + std::to_string(ranks) + " ranks, " +
                                               std::to_string(count) + " elements";
 
-                    std::vector<T> out(count), copy(count);
+                    list_of<T> out(count, T{}), copy(count, T{});
                     T* targets[2] = {out.data(), copy.data()};
                     kernel::fold<P, T>(std::span<kernel::source const>(sources), std::span<T* const>(targets),
                                        count, ranks);
@@ -122,6 +129,9 @@ template <class P> findings update_suite() {
     check(std::type_identity<unsigned>(), "unsigned");
     check(std::type_identity<unsigned long>(), "unsigned long");
     check(std::type_identity<long long>(), "long long");
+    check(std::type_identity<std::int8_t>(), "int8");
+    check(std::type_identity<std::uint16_t>(), "uint16");
+    check(std::type_identity<bool>(), "bool");
     check(std::type_identity<bfloat16>(), "bfloat16");
     check(std::type_identity<float16>(), "float16");
     if (P::name == nullptr || P::name[0] == 0) find("facts", "name is empty");

@@ -38,7 +38,9 @@ struct mean_of_squares : update::average {
 struct least_magnitude : update::min { // also of integers; by scalars
     static constexpr char const* name = "least_magnitude";
     static constexpr herring::update_facts facts{.lifts = true};
-    template <class Acc> static constexpr Acc lift(Acc x) noexcept { return x < Acc{} ? Acc{} - x : x; }
+    template <class Acc> static constexpr Acc lift(Acc x) noexcept {
+        return x < Acc{} ? static_cast<Acc>(Acc{} - x) : x;
+    }
 };
 struct lifts_vectors_only : update::sum {
     static constexpr char const* name = "lifts_vectors_only";

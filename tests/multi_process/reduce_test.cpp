@@ -175,6 +175,7 @@ TEST_CASE("nodes of several ranks, even and uneven") {
 TEST_CASE("element types and updates") {
     CHECK(run<double, update::sum, quick_tcp>(3) == 0);
     CHECK(run<std::int32_t, update::sum, quick_tcp>(3) == 0);
+    CHECK(run<std::int8_t, update::max, quick_tcp, intra_node::shared_memory>(3, {"a", "a", "b"}) == 0);
     CHECK(run<std::int64_t, update::max, quick_tcp, intra_node::shared_memory>(3, {"a", "a", "b"}) == 0);
     CHECK(run<long long, update::sum, quick_tcp>(2) == 0);
     CHECK(run<unsigned, update::max, quick_tcp, intra_node::shared_memory>(3, {"a", "a", "b"}) == 0);

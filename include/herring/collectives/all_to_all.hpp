@@ -7,9 +7,7 @@
 #include "herring/collectives/blocks.hpp"
 
 #include <cstddef>
-#include <cstdint>
 #include <span>
-#include <vector>
 
 namespace HERRING_NAMESPACE {
 
@@ -25,37 +23,6 @@ status exchange_blocks(basic_reducer<Pack>& reduce, std::span<Element const> in,
             check_blocks(core.calls_, "all_to_all", std::as_bytes(in), std::as_bytes(out), in.size_bytes());
             sizes.each = in.size_bytes() / ranks;
             return status();
-        });
-}
-template <class Pack, class Element>
-status exchange_counted(basic_reducer<Pack>& reduce, std::span<Element const> in,
-                        std::span<std::size_t const> send_counts, std::span<Element> out,
-                        std::span<std::size_t const> receive_counts, time_point deadline) {
-    std::vector<std::size_t> table; // until the call has returned
-    return block_call::run<Pack, Element>(
-        reduce, block_call::kind::all_to_all, in, out, -1, deadline,
-        [&](auto& core, block_sizes& sizes, std::size_t ranks) {
-            check_counts(core.calls_, in.size(), send_counts, ranks, true);
-            check_counts(core.calls_, out.size(), receive_counts, ranks, false);
-            check_blocks(core.calls_, "all_to_all", std::as_bytes(in), std::as_bytes(out), in.size_bytes());
-            std::vector<std::uint64_t> mine(2 * ranks), all(2 * ranks * ranks);
-            table.resize(ranks * ranks);
-            for (std::size_t r = 0; r < ranks; ++r)
-                mine[r] = send_counts[r], mine[ranks + r] = receive_counts[r];
-            status ended = core.run(
-                collective_program{.operation = collective_call::number_of<Pack, operations::all_gather>(),
-                                   .name = "all_to_all",
-                                   .gives = collective_program::share::owned,
-                                   .moved_bytes = sizeof(std::uint64_t),
-                                   .digest = std::uint64_t{1} << 52}, // not a call of all_gather
-                {mine.data(), all.data()}, all.size(), deadline);
-            if (ended.ok()) ended = compare_counts(all, core.session_.ranks().rank(), sizes.ranks);
-            if (!ended.ok()) return ended;
-            for (std::size_t from = 0; from < ranks; ++from)
-                for (std::size_t to = 0; to < ranks; ++to)
-                    table[from * ranks + to] = all[2 * ranks * from + to] * sizeof(Element);
-            sizes.table = table.data();
-            return ended;
         });
 }
 } // namespace detail
@@ -100,8 +67,9 @@ requires detail::takes_any<detail::takes_counted_blocks, Pack, Range, SendCounts
 auto all_to_all(basic_reducer<Pack>& reduce, Range&& in, SendCounts const& send_counts, Results&& out,
                 ReceiveCounts const& receive_counts, Until... until) {
     using access = detail::collective_call;
-    return access::ended<Until...>(detail::exchange_counted<Pack, detail::element_in<Range>>(
-        reduce, in, send_counts, out, receive_counts, access::deadline_of(reduce, until...)));
+    return access::ended<Until...>(detail::block_call::run_counted<Pack, detail::element_in<Range>>(
+        reduce, detail::block_call::kind::all_to_all, in, send_counts, out, receive_counts, -1,
+        access::deadline_of(reduce, until...)));
 }
 
 /// Any other call is one sentence of the compiler, [HRG-C01]. The reducer of a refused pack takes all.

@@ -31,8 +31,9 @@ HERRING_SEPARABLE void throw_not_blocks(calls& checks, char const* operation, st
         errc::bad_argument, operation,
         {"blocks of one size are due for each of ", ranks, " ranks: ", in, " elements in, ", out, " out"});
 }
-HERRING_SEPARABLE void check_counts(calls& checks, std::size_t elements, std::span<std::size_t const> counts,
-                                    std::size_t ranks, bool sends) {
+HERRING_SEPARABLE void check_counts(calls& checks, char const* operation, char const* name,
+                                    std::size_t elements, std::span<std::size_t const> counts,
+                                    std::size_t ranks) {
     std::size_t sum = 0;
     bool fits = counts.size() == ranks;
     for (std::size_t const one : counts) {
@@ -41,12 +42,13 @@ HERRING_SEPARABLE void check_counts(calls& checks, std::size_t elements, std::sp
         sum += one;
     }
     if (!fits || sum != elements)
-        checks.throw_misuse(errc::bad_argument, "all_to_all",
-                            {(sends ? "send_counts" : "receive_counts"), " has ", counts.size(),
-                             " counts for ", ranks, " ranks, and the buffer ", elements,
+        checks.throw_misuse(errc::bad_argument, operation,
+                            {name, " has ", counts.size(), " counts for ", ranks, " ranks, and the buffer ",
+                             elements,
                              " elements: give one count for each rank, whose sum is the buffer's size"});
 }
-HERRING_SEPARABLE status compare_counts(std::span<std::uint64_t const> counts, int rank, int ranks) {
+HERRING_SEPARABLE status compare_counts(std::span<std::uint64_t const> counts, int rank, int ranks,
+                                        char const* operation) {
     auto const n = static_cast<std::size_t>(ranks);
     for (std::size_t from = 0; from < n; ++from)
         for (std::size_t to = 0; to < n; ++to) {
@@ -60,7 +62,7 @@ HERRING_SEPARABLE status compare_counts(std::span<std::uint64_t const> counts, i
                 from, static_cast<unsigned long long>(sent), to, static_cast<unsigned long long>(expected));
             return status(failure::make(errc::mismatch, rank,
                                         static_cast<int>(static_cast<int>(from) == rank ? to : from),
-                                        "all_to_all", text));
+                                        operation, text));
         }
     return {};
 }

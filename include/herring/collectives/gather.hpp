@@ -57,11 +57,28 @@ auto gather(basic_reducer<Pack>& reduce, Range&& in, Results&& out, int root, Un
     return access::ended<Until...>(detail::gather_blocks<Pack, detail::element_in<Range>>(
         reduce, in, out, root, access::deadline_of(reduce, until...)));
 }
+/// The same with blocks of given sizes, which may be 0: `counts[r]` elements from rank r, at the root;
+/// elsewhere `counts` is not looked at, and may be empty.
+///
+/// Shape:    `in`: this rank's count; `out`: the sum of `counts`, at the root.
+/// Cost:     all ranks tell each other their counts first: an all_gather of 16·R² bytes, and as much memory
+///           for the time of the call; then as above, of blocks as large as the largest.
+/// Errors:   as above; `mismatch` on all ranks, if the root's counts are not what the others have, or they
+///           name other roots: it names two ranks and their counts, nothing was moved, and the world goes on.
+template <class Pack, class Range, class Results, class Counts, class... Until>
+requires detail::takes_any<detail::takes_counted_rooted_blocks, Pack, Range, Results, Counts, int, Until...>
+auto gather(basic_reducer<Pack>& reduce, Range&& in, Results&& out, Counts const& counts, int root,
+            Until... until) {
+    using access = detail::collective_call;
+    return access::ended<Until...>(detail::block_call::run_counted<Pack, detail::element_in<Range>>(
+        reduce, detail::block_call::kind::gather, in, {}, out, counts, root,
+        access::deadline_of(reduce, until...)));
+}
 
 /// Any other call is one sentence of the compiler, [HRG-C01]. The reducer of a refused pack takes all.
 template <class Pack, class... Arguments>
-requires(detail::accepted<Pack> &&
-         !detail::takes_any<detail::takes_rooted_blocks, Pack, Arguments...>) detail::inert_result
+requires(detail::accepted<Pack> && !detail::takes_any<detail::takes_rooted_blocks, Pack, Arguments...> &&
+         !detail::takes_any<detail::takes_counted_rooted_blocks, Pack, Arguments...>) detail::inert_result
     gather(basic_reducer<Pack>&, Arguments&&...) {
     return detail::collective_call::refuse<detail::takes_rooted_blocks, Pack>();
 }

@@ -125,9 +125,8 @@ template <class Element, class... Policy> struct sentences {
                   "outputs, quorum and waiting; a common slip is an update rule where a combine rule "
                   "belongs, or intra_node::shared_memory, which needs no naming here; leave it out");
     static_assert(what != pack_fault::element,
-                  "[HRG-E06] element: rows of this type cannot be combined; float, double, herring::float16, "
-                  "herring::bfloat16 and integers of 32 and 64 bits can; a common slip is bool, char or "
-                  "const; name one of these");
+                  "[HRG-E06] element: rows of this type cannot be combined; float, double, herring::float16 "
+                  "and herring::bfloat16 can; a common slip is char or const; name one of these");
     static_assert(what != pack_fault::element_left_out,
                   "[HRG-E07] element: a policy stands where the element type belongs; a common slip is to "
                   "leave it out; write it first, as in herring::ensemble<float, ...>");

@@ -197,7 +197,7 @@ template <class Element> struct block {
 
     /// Loads elements, at any alignment.
     HERRING_ALWAYS_INLINE static block load(void const* from) noexcept {
-        if constexpr (std::is_same_v<Element, number>) {
+        if constexpr (rounded::full) {
             return load_wide(from);
         } else {
             auto const* const bytes = static_cast<std::byte const*>(from);
@@ -243,7 +243,9 @@ template <class Element> struct block {
     }
     /// Rounds to Element, to nearest, ties to even; NaNs must be canonical.
     HERRING_ALWAYS_INLINE rounded round() const noexcept {
-        if constexpr (rounded::full) {
+        if constexpr (std::is_same_v<Element, bool>) {
+            return {{lanes(a != 0) & 1, lanes(b != 0) & 1, lanes(c != 0) & 1, lanes(d != 0) & 1}};
+        } else if constexpr (rounded::full) {
             return {{a, b, c, d}};
         } else {
 #if defined(__F16C__)

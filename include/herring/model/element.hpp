@@ -1,4 +1,4 @@
-// herring: element types of tensors: floats, integers of 32 and 64 bits, 16-bit floats, structs of yours.
+// herring: element types of tensors: floats, integers of 8 to 64 bits, bool, 16-bit floats, structs of yours.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_MODEL_ELEMENT_HPP
 #define HERRING_MODEL_ELEMENT_HPP
@@ -76,9 +76,14 @@ template <class Element> struct element;
 template <class Element> inline constexpr bool is_element = false;
 template <> inline constexpr bool is_element<float> = true;
 template <> inline constexpr bool is_element<double> = true;
+template <> inline constexpr bool is_element<bool> = true;
+template <> inline constexpr bool is_element<signed char> = true;
+template <> inline constexpr bool is_element<short> = true;
 template <> inline constexpr bool is_element<int> = true;
 template <> inline constexpr bool is_element<long> = true;
 template <> inline constexpr bool is_element<long long> = true;
+template <> inline constexpr bool is_element<unsigned char> = true;
+template <> inline constexpr bool is_element<unsigned short> = true;
 template <> inline constexpr bool is_element<unsigned> = true;
 template <> inline constexpr bool is_element<unsigned long> = true;
 template <> inline constexpr bool is_element<unsigned long long> = true;
@@ -92,7 +97,7 @@ concept fit_element =
     std::is_trivially_copyable_v<Element> && std::is_default_constructible_v<Element> &&
     !std::is_polymorphic_v<Element> &&
     !std::is_pointer_v<Element> && !std::is_member_pointer_v<Element> && !std::is_null_pointer_v<Element> &&
-    !std::is_same_v<Element, bool> && !std::is_array_v<Element> && alignof(Element) <= 64 &&
+    !std::is_array_v<Element> && alignof(Element) <= 64 &&
     (sizeof(Element) <= 64 || (sizeof(Element) <= 256 && sizeof(Element) % 4 == 0));
 
 } // namespace detail
@@ -169,41 +174,34 @@ enum class type_id : std::uint8_t {
     float16 = 6,
     uint32 = 7,
     uint64 = 8,
-    own = 9 // user-defined: ranks compare its name and size
+    own = 9, // user-defined: ranks compare its name and size
+    int8 = 10,
+    uint8 = 11,
+    int16 = 12,
+    uint16 = 13,
+    boolean = 14
 };
 
 /// Returns the type's name in error messages.
 constexpr char const* to_string(type_id id) noexcept {
-    switch (id) {
-    case type_id::float32:
-        return "float";
-    case type_id::float64:
-        return "double";
-    case type_id::int32:
-        return "std::int32_t";
-    case type_id::int64:
-        return "std::int64_t";
-    case type_id::bfloat16:
-        return "herring::bfloat16";
-    case type_id::float16:
-        return "herring::float16";
-    case type_id::uint32:
-        return "std::uint32_t";
-    case type_id::uint64:
-        return "std::uint64_t";
-    case type_id::own:
-        return "a type of one's own";
-    }
-    return "unknown type";
+    // clang-format off
+    constexpr char const* names[] = { // from 1
+        "float", "double", "std::int32_t", "std::int64_t", "herring::bfloat16", "herring::float16",
+        "std::uint32_t", "std::uint64_t", "a type of one's own", "std::int8_t", "std::uint8_t",
+        "std::int16_t", "std::uint16_t", "bool"};
+    // clang-format on
+    unsigned const number = static_cast<unsigned>(id) - 1;
+    return number < sizeof names / sizeof names[0] ? names[number] : "unknown type";
 }
 
-/// Traits of an element type: `accumulator` (the type in which contributions are combined), `id`, `name`, and
-/// `in_vectors` (kernels combine it a register at a time).
+/// Traits of an element type: `accumulator` (the type in which contributions are combined), `id`, `name`,
+/// `in_vectors` (kernels combine it a register at a time), and `on_devices` (kernels of GPUs take it).
 ///
-/// The 16-bit floats are combined in `float` and rounded once, at the end; all other types in themselves.
-/// Sums of integers wrap. A user-defined type whose `is_element` is true has these traits without a
-/// specialisation. Specialise `element`, with `own_element` as the base, for another accumulator, or for
-/// `canonical(accumulator) → accumulator`, which is called on each result and gives every NaN the same bits.
+/// The 16-bit floats are combined in `float` and rounded once, at the end; bool in `unsigned char`, where any
+/// total but 0 is stored as true; all other types in themselves. Sums of integers wrap. A user-defined type
+/// whose `is_element` is true has these traits without a specialisation. Specialise `element`, with
+/// `own_element` as the base, for another accumulator, or for `canonical(accumulator) → accumulator`, which
+/// is called on each result and gives every NaN the same bits.
 template <class Element> struct element;
 
 /// Traits of a user-defined type, the base of a specialisation of `element`. Contributions are combined in
@@ -233,6 +231,7 @@ template <type_id Id, class Accumulator> struct element_facts {
     static constexpr type_id id = Id;
     static constexpr char const* name = to_string(Id);
     static constexpr bool in_vectors = true;
+    static constexpr bool on_devices = Id < type_id::own; // neither bool nor integers of 8 and 16 bits
 };
 
 template <class Number> constexpr bool is_nan(Number value) noexcept {
@@ -254,6 +253,11 @@ requires(is_element<Element>) //
 
 template <> struct element<float> : detail::element_facts<type_id::float32, float> {};
 template <> struct element<double> : detail::element_facts<type_id::float64, double> {};
+template <> struct element<bool> : detail::element_facts<type_id::boolean, unsigned char> {};
+template <> struct element<signed char> : detail::element_facts<type_id::int8, signed char> {};
+template <> struct element<short> : detail::element_facts<type_id::int16, short> {};
+template <> struct element<unsigned char> : detail::element_facts<type_id::uint8, unsigned char> {};
+template <> struct element<unsigned short> : detail::element_facts<type_id::uint16, unsigned short> {};
 // `long` and `long long` are two types, and one on the wire.
 template <> struct element<int> : detail::element_facts<type_id::int32, int> {};
 template <> struct element<long> : detail::element_facts<type_id::int64, long> {};
@@ -317,7 +321,7 @@ inline constexpr bool
 
 static_assert(element_type<float> && element_type<double> && element_type<std::int32_t>);
 static_assert(element_type<std::int64_t> && element_type<bfloat16> && element_type<float16>);
-static_assert(sizeof(int) == 4 && sizeof(long) == 8 && sizeof(long long) == 8);
+static_assert(sizeof(bool) == 1 && sizeof(int) == 4 && sizeof(long) == 8 && sizeof(long long) == 8);
 static_assert(std::is_trivial_v<bfloat16> && sizeof(bfloat16) == 2 && alignof(bfloat16) == 2);
 static_assert(std::is_trivial_v<float16> && sizeof(float16) == 2 && alignof(float16) == 2);
 

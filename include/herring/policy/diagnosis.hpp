@@ -201,12 +201,12 @@ template <class Element, class... Policy> struct pack_sentences {
     static_assert(
         what != pack_error::element,
         "[HRG-P06] element: tensors of this type cannot be reduced; float, double, herring::float16, "
-        "herring::bfloat16 and integers of 32 and 64 bits can; a common slip is bool, char, short or const; "
+        "herring::bfloat16, bool and integers of 8 to 64 bits can; a common slip is char or const; "
         "reduce one of these, or say is_element of a struct of your own");
     static_assert(what != pack_error::element_unfit,
                   "[HRG-P14] element: a type of your own has to be trivially copyable and default "
                   "constructible, of at most 256 "
-                  "bytes (above 64 a multiple of 4) and an alignment of at most 64, and neither bool, array "
+                  "bytes (above 64 a multiple of 4) and an alignment of at most 64, and neither array "
                   "nor pointer; a common "
                   "slip is a std::string or std::vector in it; keep plain numbers");
     static_assert(what != pack_error::element_other_bits,

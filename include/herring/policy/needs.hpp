@@ -29,8 +29,9 @@ struct update_for_element {
         static_assert(value,
                       "[HRG-M01] update: this rule does not take the element type; a common slip is a "
                       "reducer of integers with the default herring::update::average, which divides; "
-                      "name herring::update::sum, min or max, or reduce a floating-point type; a struct "
-                      "of your own needs the operator that the rule is made of, + or <");
+                      "name herring::update::sum, min or max, or reduce a floating-point type; bool takes "
+                      "logical_and, logical_or, min and max; a struct of your own needs the operator that "
+                      "the rule is made of, + or <");
     };
 };
 
@@ -49,19 +50,19 @@ struct associative_where_ranks_join {
     };
 };
 
-/// Tensors on devices have a built-in element type. Every pack has this need.
+/// Tensors on devices have an element type that kernels of devices take. Every pack has this need.
 struct elements_of_devices {
     template <class Pack> struct check {
         static constexpr bool on_device = Pack::intra_node::facts.device_memory;
         static constexpr bool known = requires {
-            requires bool(element<typename Pack::element>::in_vectors);
+            requires bool(element<typename Pack::element>::on_devices);
         };
         static constexpr bool value = !on_device || known;
         static_assert(
             value,
-            "[HRG-M08] intra_node: its tensors lie on devices, which take numbers only, and the element "
-            "is a type of your own; a common slip is to add pcie_staging to a pack that did without; "
-            "name herring::intra_node::shared_memory, or reduce plain numbers");
+            "[HRG-M08] intra_node: its tensors lie on devices, which take floats, and integers of 32 and 64 "
+            "bits, and the element is another type; a common slip is to add pcie_staging to a pack that did "
+            "without; name herring::intra_node::shared_memory, or reduce such numbers");
     };
 };
 

@@ -276,9 +276,9 @@ template <class Store> class block_exchange {
         return of.begins[at] - skipped;
     }
     void list_segments(division const& of, bounced_piece& piece) const noexcept {
-        // Each of two ranks keeps the slot that it has read; more write what others read, and never read
-        // there.
-        copy_mode const shared = one_node_ && ranks_ > 2 ? copy_mode::streamed : copy_mode::cached;
+        // Two ranks that swap write into the slot that they have read; all others write what another core has
+        // in its cache.
+        copy_mode const shared = one_node_ && !swaps() ? copy_mode::streamed : copy_mode::cached;
         for (int r = 0; r < ranks_; ++r)
             if (std::size_t const bytes = of.piece.bytes(rank_, r); bytes > 0)
                 piece.add({in_ + sent_at_[static_cast<std::size_t>(r)] + of.piece.before, nullptr,
@@ -290,13 +290,15 @@ template <class Store> class block_exchange {
                        one_node_ ? place_in_slot(of, s, rank_) : of.piece.row(s), bytes, shared, landing_});
         }
     }
-    // The bytes that will follow piece n in its slot, where two ranks exchange all.
-    std::span<std::byte const> next_in_slot(std::size_t n, std::size_t slice) const noexcept {
+    // Two ranks exchange blocks of one size: each writes its next piece over the one that it has read.
+    bool swaps() const noexcept {
         block_sizes const& sizes = program_.sizes;
+        return one_node_ && ranks_ == 2 && sizes.table == nullptr && sizes.from < 0 && sizes.to < 0;
+    }
+    // The bytes that will follow piece n in its slot, where two ranks swap.
+    std::span<std::byte const> next_in_slot(std::size_t n, std::size_t slice) const noexcept {
         std::size_t const before = (n + memory_map::bounce_slots) * slice;
-        if (!one_node_ || ranks_ != 2 || sizes.table != nullptr || sizes.from >= 0 || sizes.to >= 0 ||
-            before >= largest_)
-            return {};
+        if (!swaps() || before >= largest_) return {};
         return {in_ + sent_at_[static_cast<std::size_t>(1 - rank_)] + before,
                 std::min(largest_ - before, slice)};
     }

@@ -20,7 +20,7 @@ template <class Vector> constexpr Vector wrapping_sum(Vector a, Vector b) noexce
 /// Adds the contributions in rank order; user-defined elements by their operator+.
 ///
 /// Shape:   ((x0 + x1) + x2) + ... per element, in the accumulator's type.
-/// Errors:  none. Integers wrap modulo 2^32 or 2^64 (two's complement, defined), so a total that fits is
+/// Errors:  none. Integers of n bits wrap modulo 2^n (two's complement, defined), so a total that fits is
 ///          right whatever the partial sums were; an overflow is not reported. Floats become infinite.
 struct sum {
     using axis = axes::update;
@@ -160,7 +160,7 @@ static_assert(update_policy<max>);
 /// Multiplies the contributions in rank order.
 ///
 /// Shape:   ((x0 * x1) * x2) * ... per element, in the accumulator's type.
-/// Errors:  none. Integers wrap modulo 2^32 or 2^64, which is defined; floats become infinite, or zero.
+/// Errors:  none. Integers of n bits wrap modulo 2^n, which is defined; floats become infinite, or zero.
 struct product {
     using axis = axes::update;
     static constexpr char const* name = "product";
@@ -171,7 +171,7 @@ struct product {
     template <class Acc> HERRING_HOST_DEVICE static constexpr Acc combine(Acc a, Acc b) noexcept {
         if constexpr (std::is_integral_v<Acc>) {
             using bits = std::make_unsigned_t<Acc>;
-            return static_cast<Acc>(static_cast<bits>(a) * static_cast<bits>(b));
+            return static_cast<Acc>(1u * static_cast<bits>(a) * static_cast<bits>(b)); // 16 bits: not as int
         } else if constexpr (std::is_integral_v<lane<Acc>>) {
             return wrapping_product(a, b);
         } else {
@@ -195,7 +195,7 @@ static_assert(update_policy<product>);
 
 /// 1 where no contribution is zero, else 0, as MPI's MPI_LAND.
 ///
-/// Shape:   each element of the result is 0 or 1, in a world of one rank too; integers only.
+/// Shape:   each element of the result is 0 or 1, in a world of one rank too; integers and bool only.
 struct logical_and {
     using axis = axes::update;
     static constexpr char const* name = "logical_and";
@@ -212,14 +212,14 @@ struct logical_and {
     }
 
   private:
-    template <class Acc> static constexpr Acc one = Acc{} + lane<Acc>(1);
+    template <class Acc> static constexpr Acc one = static_cast<Acc>(Acc{} + lane<Acc>(1));
 };
 static_assert(update_policy<logical_and>);
 static_assert(update_supports<logical_and, unsigned> && !update_supports<logical_and, float>);
 
 /// 1 where any contribution is not zero, else 0, as MPI's MPI_LOR.
 ///
-/// Shape:   each element of the result is 0 or 1, in a world of one rank too; integers only.
+/// Shape:   each element of the result is 0 or 1, in a world of one rank too; integers and bool only.
 struct logical_or {
     using axis = axes::update;
     static constexpr char const* name = "logical_or";
@@ -236,7 +236,7 @@ struct logical_or {
     }
 
   private:
-    template <class Acc> static constexpr Acc one = Acc{} + lane<Acc>(1);
+    template <class Acc> static constexpr Acc one = static_cast<Acc>(Acc{} + lane<Acc>(1));
 };
 static_assert(update_policy<logical_or>);
 static_assert(update_supports<logical_or, unsigned> && !update_supports<logical_or, float>);

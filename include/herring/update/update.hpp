@@ -25,13 +25,15 @@ requires(std::is_arithmetic_v<Acc> || std::is_class_v<Acc> || std::is_enum_v<Acc
 };
 template <class Acc> using lane = typename lane_of<Acc>::type;
 
-/// Requirements of the built-in rules on a user-defined element type: the operator that the rule applies.
+/// Requirements of the built-in rules on a user-defined element type: the operator that the rule applies. A
+/// bool is not a number: it is compared, and neither added nor multiplied.
 template <class Element>
-concept added = element_type<Element> && requires(accumulator<Element> a) {
+concept added = element_type<Element> && !std::same_as<Element, bool> && requires(accumulator<Element> a) {
     { a + a } -> std::convertible_to<accumulator<Element>>;
 };
 template <class Element>
-concept multiplied = element_type<Element> && requires(accumulator<Element> a) {
+concept multiplied =
+    element_type<Element> && !std::same_as<Element, bool> && requires(accumulator<Element> a) {
     { a* a } -> std::convertible_to<accumulator<Element>>;
 };
 template <class Element>

@@ -41,7 +41,73 @@ template <class Reducer> int to_and_from_every_root(herring::world& world) {
         }
     return 0;
 }
+
+// Rank r has n + r elements; an odd one none for rank 0.
+template <class Reducer> int of_given_sizes(herring::world& world) {
+    Reducer reduce(world);
+    int const me = world.rank(), ranks = world.size();
+    for (std::size_t const n : block_sizes)
+        for (int root = 0; root < ranks; ++root) {
+            bool const here = me == root;
+            std::vector<std::size_t> counts;
+            std::vector<std::uint32_t> mine, due;
+            std::size_t before = 0;
+            for (int r = 0; r < ranks; ++r) {
+                std::size_t const count = r % 2 == 1 && root == 0 ? 0 : n + static_cast<std::size_t>(r);
+                if (here) counts.push_back(count);
+                if (here && r < root) before += count;
+                if (r == me) append_block(mine, r, root, count);
+                if (here) append_block(due, r, root, count);
+            }
+            std::vector<std::uint32_t> all(due.size()), back(mine.size());
+            herring::gather(reduce, mine, all, counts, root);
+            if (all != due) return 1;
+            herring::scatter(reduce, all, back, counts, root);
+            if (back != mine) return 2;
+            auto const place = here ? std::span(all).subspan(before, mine.size()) : std::span(back);
+            if (!herring::gather(reduce, place, all, counts, root, std::chrono::seconds(20)).ok()) return 3;
+            if (!herring::scatter(reduce, all, place, counts, root, std::chrono::seconds(20)).ok()) return 4;
+            if (all != due || back != mine) return 5;
+        }
+    return 0;
+}
 } // namespace
+
+TEST_CASE("gather, scatter: blocks of given sizes, to every root and back, on every shape") {
+    for (auto const& shape : shapes) {
+        CAPTURE(shape.size());
+        CHECK(run(shape, of_given_sizes<flat>) == 0);
+        CHECK(run(shape, of_given_sizes<nodes>) == 0);
+    }
+}
+
+TEST_CASE("gather, scatter: counts that do not match are told on all ranks, and the world goes on") {
+    for (bool const gathers : {true, false}) {
+        std::vector<std::string> told(3);
+        CHECK(run({"a", "b", "b"}, [&](herring::world& world) {
+                  nodes reduce(world);
+                  std::size_t const me = static_cast<std::size_t>(world.rank());
+                  std::vector<std::size_t> counts(me == 1 ? 3 : 0, 4);
+                  std::vector<std::uint32_t> const whole(me == 1 ? 12 : 0, 5), part(me == 2 ? 3 : 4, 6);
+                  std::vector<std::uint32_t> all(whole), own(part), right(4);
+                  std::chrono::seconds const limit(20);
+                  herring::status const ended = gathers
+                                                    ? herring::gather(reduce, part, all, counts, 1, limit)
+                                                    : herring::scatter(reduce, whole, own, counts, 1, limit);
+                  if (ended.why().what != herring::errc::mismatch || all != whole || own != part) return 1;
+                  told[me] = ended.why().message();
+                  herring::scatter(reduce, whole, right, counts, 1);
+                  return right == std::vector<std::uint32_t>(4, 5) ? 0 : 2;
+              }) == 0);
+        for (std::string const& one : told) {
+            CAPTURE(one);
+            CHECK(one.find(gathers ? "gather" : "scatter") != std::string::npos);
+            CHECK(one.find(gathers
+                               ? "rank 2 sends 3 elements to rank 1, which expects 4"
+                               : "rank 1 sends 4 elements to rank 2, which expects 3") != std::string::npos);
+        }
+    }
+}
 
 TEST_CASE("gather, scatter: blocks to every root and back, on every shape and size") {
     for (auto const& shape : shapes) {
@@ -77,16 +143,19 @@ TEST_CASE("gather, scatter: a size or a root that does not fit is refused, and n
               flat reduce(world);
               std::vector<float> const mine(10, 1);
               std::vector<float> all(19), block(10);
+              std::vector<std::size_t> const one{19}, ten{10, 10};
               int refused = 0;
-              for (int turn = 0; turn < 4; ++turn) try {
+              for (int turn = 0; turn < 6; ++turn) try {
                       if (turn == 0) herring::gather(reduce, mine, all, 2);
                       if (turn == 1) herring::scatter(reduce, all, block, -1);
                       if (world.rank() == 0 && turn == 2) herring::gather(reduce, mine, all, 0);
                       if (world.rank() == 0 && turn == 3) herring::scatter(reduce, all, block, 0);
+                      if (world.rank() == 0 && turn == 4) herring::gather(reduce, mine, all, one, 0);
+                      if (world.rank() == 0 && turn == 5) herring::scatter(reduce, all, block, ten, 0);
                   } catch (herring::error const& why) {
                       refused += why.code() == herring::errc::bad_argument;
                   }
-              if (refused != (world.rank() == 0 ? 4 : 2)) return 1;
+              if (refused != (world.rank() == 0 ? 6 : 2)) return 1;
               all.resize(20);
               herring::gather(reduce, mine, all, 0);
               return world.rank() > 0 || all == std::vector<float>(20, 1) ? 0 : 2;

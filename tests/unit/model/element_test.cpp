@@ -150,6 +150,17 @@ TEST_CASE("ids and names are fixed: they go into digests and errors") {
     CHECK(static_cast<int>(herring::element<float16>::id) == 6);
     CHECK(static_cast<int>(herring::element<std::uint32_t>::id) == 7);
     CHECK(static_cast<int>(herring::element<std::uint64_t>::id) == 8);
+    CHECK(static_cast<int>(herring::type_id::own) == 9);
+    CHECK(static_cast<int>(herring::element<std::int8_t>::id) == 10);
+    CHECK(static_cast<int>(herring::element<std::uint8_t>::id) == 11);
+    CHECK(static_cast<int>(herring::element<std::int16_t>::id) == 12);
+    CHECK(static_cast<int>(herring::element<std::uint16_t>::id) == 13);
+    CHECK(static_cast<int>(herring::element<bool>::id) == 14);
+    CHECK(herring::element<std::int8_t>::name == std::string("std::int8_t"));
+    CHECK(herring::element<std::uint8_t>::name == std::string("std::uint8_t"));
+    CHECK(herring::element<std::int16_t>::name == std::string("std::int16_t"));
+    CHECK(herring::element<std::uint16_t>::name == std::string("std::uint16_t"));
+    CHECK(herring::element<bool>::name == std::string("bool"));
     CHECK(herring::element<long long>::id == herring::element<long>::id);
     CHECK(herring::element<unsigned long long>::id == herring::element<unsigned long>::id);
     CHECK(to_string(herring::type_id::uint64) == std::string("std::uint64_t"));

@@ -27,13 +27,17 @@ struct with_virtual {
 } // namespace
 template <> inline constexpr bool herring::is_element<three_doubles> = true;
 
-TEST_CASE("element types: numbers of 32 and 64 bits, and what the user specialises") {
+TEST_CASE("element types: numbers of 8 to 64 bits, bool, and what the user specialises") {
     CHECK(herring::is_element<float>);
     CHECK(herring::is_element<std::int64_t>);
     CHECK(herring::is_element<std::uint32_t>);
     CHECK(herring::is_element<three_doubles>);
     CHECK_FALSE(herring::is_element<char>);
-    CHECK_FALSE(herring::is_element<bool>);
+    CHECK(herring::is_element<bool>);
+    CHECK(herring::is_element<std::int8_t>);
+    CHECK(herring::is_element<std::uint8_t>);
+    CHECK(herring::is_element<std::int16_t>);
+    CHECK(herring::is_element<std::uint16_t>);
     CHECK_FALSE(herring::is_element<float const>);
     CHECK_FALSE(herring::is_element<with_text>);
 }
@@ -46,5 +50,5 @@ TEST_CASE("element types: what can be moved byte by byte, in whole chunks") {
     CHECK_FALSE(fit_element<of_65_bytes>);
     CHECK_FALSE(fit_element<with_virtual>);
     CHECK_FALSE(fit_element<double*>);
-    CHECK_FALSE(fit_element<bool>);
+    CHECK(fit_element<bool>);
 }

@@ -154,6 +154,25 @@ TEST_CASE("product: integers wrap") {
     CHECK(product::combine(0x8000'0001u, 2u) == 2u);
 }
 
+// In constants, where an overflow of int would not compile: 65535 · 65535 is more than an int has.
+static_assert(product::combine(std::uint16_t{65535}, std::uint16_t{65535}) == 1);
+static_assert(product::combine(std::int8_t{-128}, std::int8_t{-1}) == -128);
+static_assert(sum::combine(std::int8_t{127}, std::int8_t{1}) == -128);
+static_assert(sum::combine(std::uint16_t{65535}, std::uint16_t{2}) == 1);
+static_assert(!herring::update_supports<average, std::int8_t> &&
+              !herring::update_supports<average, std::uint16_t>);
+
+TEST_CASE("bool: the logical rules, min and max; it is not a number") {
+    using herring::update::logical_and, herring::update::logical_or;
+    CHECK(herring::update_supports<logical_and, bool>);
+    CHECK(herring::update_supports<logical_or, bool>);
+    CHECK(herring::update_supports<min, bool>);
+    CHECK(herring::update_supports<max, bool>);
+    CHECK_FALSE(herring::update_supports<sum, bool>);
+    CHECK_FALSE(herring::update_supports<product, bool>);
+    CHECK_FALSE(herring::update_supports<average, bool>);
+}
+
 using herring::update::logical_and;
 
 static_assert(std::is_empty_v<logical_and> && std::is_trivial_v<logical_and>, "costs nothing to carry");

@@ -44,7 +44,7 @@ template <class Element> constexpr ncclDataType_t nccl_type() noexcept {
         return ncclBfloat16;
     case type_id::float16:
         return ncclFloat16;
-    case type_id::own:
+    default:
         break;
     }
     return ncclNumTypes; // need::elements_of_devices has refused it
