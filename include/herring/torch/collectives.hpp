@@ -1,0 +1,281 @@
+// herring: the calls of a backend of PyTorch, over the reducers of a policy pack; knows no torch.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_TORCH_COLLECTIVES_HPP
+#define HERRING_TORCH_COLLECTIVES_HPP
+
+#include "herring/base/config.hpp"
+#include "herring/base/error.hpp"
+#include "herring/base/type_name.hpp"
+#include "herring/control/world.hpp"
+#include "herring/machine/time.hpp"
+#include "herring/model/element.hpp"
+#include "herring/torch/missing.hpp"
+#include "herring/torch/table.hpp"
+#include "herring/version.hpp"
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <exception>
+#include <new>
+#include <span>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace HERRING_NAMESPACE::torch_calls {
+
+using namespace herring::torch; // of the table
+
+/// The element types of `herring::torch::type`, in its order.
+using elements = std::tuple<float, double, bfloat16, float16, std::int32_t, std::int64_t>;
+static_assert(std::tuple_size_v<elements> == types);
+
+/// The bits of the rules that an element type has.
+template <class Element>
+inline constexpr std::uint8_t rules_bits = std::is_integral_v<Element>
+                                               ? 0b11111u & ~(1u << static_cast<unsigned>(rule::average))
+                                               : 0b11111u;
+
+HERRING_SETUP inline void set(outcome& result, failure const& why) noexcept {
+    result.code = static_cast<std::int32_t>(why.what);
+    result.peer = why.peer;
+    try {
+        std::string const text = why.message();
+        std::size_t const size = std::min(text.size(), sizeof result.text - 1);
+        std::memcpy(result.text, text.data(), size);
+        result.text[size] = 0;
+    } catch (...) {
+        std::memcpy(result.text, why.text, sizeof why.text);
+    }
+}
+
+/// Calls `run`, which returns a status; stores what it returns or throws.
+template <class Run>
+void store_outcome(outcome& result, int rank, char const* operation, Run&& run) noexcept {
+    try {
+        status const ended = run();
+        if (!ended.ok()) set(result, ended.why());
+    } catch (error const& e) {
+        set(result, e.why());
+    } catch (std::bad_alloc const&) {
+        set(result, failure::make(errc::no_resources, rank, -1, operation, "memory is exhausted"));
+    } catch (std::exception const& e) {
+        set(result, failure::make(errc::internal, rank, -1, operation, e.what()));
+    }
+}
+
+/// A rank's part of a group: a world, and a reducer for each element type that has been in a call. Calls of a
+/// group come in the same order on all ranks, so that the first call of a type constructs its reducer.
+///
+/// Cost: a reducer's memory and connections for each type in use.
+template <class... Policies> class group_of {
+  public:
+    explicit group_of(world joined) : ranks_(std::move(joined)) {}
+
+    static group_of& from(herring::torch::group* of) noexcept { return *reinterpret_cast<group_of*>(of); }
+    herring::torch::group* handle() noexcept { return reinterpret_cast<herring::torch::group*>(this); }
+    world& ranks() noexcept { return ranks_; }
+
+    template <std::size_t Type> auto& reductions_of() noexcept { return std::get<Type>(reductions_); }
+    auto& bytes() noexcept { return movements_; }
+
+  private:
+    template <class List> struct reductions_for;
+    template <class... Element> struct reductions_for<std::tuple<Element...>> {
+        using type = std::tuple<reductions<Element, rules_of<Element>, Policies...>...>;
+    };
+
+    world ranks_; // destroyed last
+    typename reductions_for<elements>::type reductions_;
+    movements<Policies...> movements_;
+};
+
+/// The functions of `herring::torch::table` for a pack.
+template <class... Policies> struct calls_of {
+    using group = herring::torch::group;
+    using group_type = group_of<Policies...>;
+
+    static group* open(int rank, int size, herring::torch::gather_function const& through,
+                       std::int64_t timeout_ms, outcome& result) noexcept {
+        group* opened = nullptr;
+        store_outcome(result, rank, "join", [&] {
+            auto const gather = [&](std::span<std::byte const> mine) {
+                std::vector<std::vector<std::byte>> all;
+                char const* const fault =
+                    through.all(through.context, mine.data(), mine.size(), &all,
+                                [](void* to, void const* bytes, std::size_t count) {
+                                    auto const* const first = static_cast<std::byte const*>(bytes);
+                                    static_cast<decltype(all)*>(to)->emplace_back(first, first + count);
+                                });
+                if (fault != nullptr) throw error(errc::unreachable, rank, -1, "join", fault);
+                return all;
+            };
+            std::chrono::milliseconds const timeout(timeout_ms);
+            join_options options;
+            options.timeout = options.default_timeout = timeout;
+            opened = (new group_type(join_through(gather, rank, size, options)))->handle();
+            return status();
+        });
+        return opened;
+    }
+    static void close(group* of) noexcept { delete &group_type::from(of); }
+    static void fail(group* of, std::int32_t code, int peer, char const* operation,
+                     char const* text) noexcept {
+        world& ranks = group_type::from(of).ranks();
+        ranks.fail(failure::make(static_cast<errc>(code), ranks.rank(), peer, operation, text));
+    }
+    static bool failed(group* of, outcome& result) noexcept {
+        failure const* const why = group_type::from(of).ranks().failed();
+        if (why != nullptr) set(result, *why);
+        return why != nullptr;
+    }
+
+    template <class Run>
+    static void run(group* of, call const& with, outcome& result, char const* operation, Run&& run) noexcept {
+        group_type& self = group_type::from(of);
+        store_outcome(result, self.ranks().rank(), operation, [&] {
+            return run(self, self.ranks(), detail::deadline_in(std::chrono::milliseconds(with.timeout_ms)));
+        });
+    }
+    /// Calls `run` with the rule that the call names. Its type has it: the table's `by_type` says so.
+    template <class Element, class Run> static status by_rule(rule by, Run&& run) {
+        switch (by) {
+        case rule::average:
+            if constexpr ((rules_bits < Element >>> static_cast<unsigned>(rule::average) & 1u) != 0)
+                return run(update::average{});
+            break;
+        case rule::product:
+            return run(update::product{});
+        case rule::min:
+            return run(update::min{});
+        case rule::max:
+            return run(update::max{});
+        case rule::sum:
+            break;
+        }
+        return run(update::sum{});
+    }
+
+    template <std::size_t Type> using element_at = std::tuple_element_t<Type, elements>;
+
+    template <std::size_t Type>
+    static void all_reduce(group* of, call const& with, outcome& result) noexcept {
+        using element = element_at<Type>;
+        run(of, with, result, "all_reduce", [&](group_type& self, world& ranks, time_point deadline) {
+            return by_rule<element>(with.by, [&](auto by) {
+                return self.template reductions_of<Type>().all_reduce(
+                    ranks, by, std::span(static_cast<element const*>(with.in), with.count),
+                    std::span(static_cast<element*>(with.out), with.count), deadline);
+            });
+        });
+    }
+    template <std::size_t Type>
+    static void reduce_scatter(group* of, call const& with, outcome& result) noexcept {
+        using element = element_at<Type>;
+        run(of, with, result, "reduce_scatter", [&](group_type& self, world& ranks, time_point deadline) {
+            return by_rule<element>(with.by, [&](auto by) {
+                return self.template reductions_of<Type>().reduce_scatter(
+                    ranks, by, std::span(static_cast<element const*>(with.in), with.count),
+                    std::span(static_cast<element*>(with.out),
+                              with.count / static_cast<std::size_t>(ranks.size())),
+                    deadline);
+            });
+        });
+    }
+    static void broadcast(group* of, call const& with, outcome& result) noexcept {
+        run(of, with, result, "broadcast", [&](group_type& self, world& ranks, time_point deadline) {
+            return self.bytes().broadcast(ranks, with.out, with.count, with.root, deadline);
+        });
+    }
+    static void all_gather(group* of, call const& with, outcome& result) noexcept {
+        run(of, with, result, "all_gather", [&](group_type& self, world& ranks, time_point deadline) {
+            return self.bytes().all_gather(ranks, with.in, with.count, with.out, deadline);
+        });
+    }
+    static void gather(group* of, call const& with, outcome& result) noexcept {
+        run(of, with, result, "gather", [&](group_type& self, world& ranks, time_point deadline) {
+            return self.bytes().gather(ranks, with.in, with.count, with.out, with.root, deadline);
+        });
+    }
+    static void scatter(group* of, call const& with, outcome& result) noexcept {
+        run(of, with, result, "scatter", [&](group_type& self, world& ranks, time_point deadline) {
+            return self.bytes().scatter(ranks, with.in, with.count, with.out, with.root, deadline);
+        });
+    }
+    static void all_to_all(group* of, call const& with, outcome& result) noexcept {
+        run(of, with, result, "all_to_all", [&](group_type& self, world& ranks, time_point deadline) {
+            std::vector<std::size_t> const equal(
+                with.sends == nullptr ? static_cast<std::size_t>(ranks.size()) : 0, with.count);
+            return self.bytes().all_to_all(ranks, with.in, with.sends ? with.sends : equal.data(), with.out,
+                                           with.receives ? with.receives : equal.data(), deadline);
+        });
+    }
+    static void barrier(group* of, call const& with, outcome& result) noexcept {
+        run(of, with, result, "barrier", [&](group_type&, world& ranks, time_point) {
+            ranks.barrier(std::chrono::milliseconds(with.timeout_ms));
+            return status();
+        });
+    }
+};
+
+/// The names of policies, with commas between them.
+template <class... Policies>
+inline constexpr auto names_of = [] {
+    std::array<char, 1 + (std::size_t{0} + ... + (policy_name<Policies>().size() + 2))> text{};
+    std::size_t at = 0;
+    auto const put = [&](std::string_view part) {
+        for (char const c : part) text[at++] = c;
+    };
+    ((put(at > 0 ? ", " : ""), put(policy_name<Policies>())), ...);
+    return text;
+}();
+
+template <class... Policies>
+inline constexpr herring::torch::table calls_table = []<std::size_t... Type>(std::index_sequence<Type...>) {
+    using calls = calls_of<Policies...>;
+    return herring::torch::table{
+        .abi = herring::torch::abi,
+        .size = sizeof(herring::torch::table),
+        .version = HERRING_VERSION_STRING,
+        .policies = names_of<Policies...>.data(),
+        .target = detail::target_name.data(),
+        .by_type = {rules_bits<std::tuple_element_t<Type, elements>>...},
+        .open = calls::open,
+        .close = calls::close,
+        .fail = calls::fail,
+        .failed = calls::failed,
+        .all_reduce = {calls::template all_reduce<Type>...},
+        .reduce_scatter = {calls::template reduce_scatter<Type>...},
+        .broadcast = calls::broadcast,
+        .all_gather = calls::all_gather,
+        .gather = calls::gather,
+        .scatter = calls::scatter,
+        .all_to_all = calls::all_to_all,
+        .barrier = calls::barrier,
+    };
+}
+(std::make_index_sequence<types>());
+
+} // namespace HERRING_NAMESPACE::torch_calls
+
+namespace herring::torch {
+template <class... Policies> table const& table_of() noexcept {
+    return herring::torch_calls::calls_table<Policies...>;
+}
+} // namespace herring::torch
+
+/// Exports the table of a pack from a shared library, as `herring_torch_table`: in one source file, at its
+/// end.
+///
+/// Example: HERRING_TORCH_COLLECTIVES(herring::transport::tcp, herring::intra_node::shared_memory)
+#define HERRING_TORCH_COLLECTIVES(...)                                                                       \
+    extern "C" [[gnu::visibility("default")]] herring::torch::table const* herring_torch_table() {           \
+        return &herring::torch::table_of<__VA_ARGS__>();                                                     \
+    }
+
+#endif // HERRING_TORCH_COLLECTIVES_HPP

@@ -1,0 +1,224 @@
+// herring: what the backend of PyTorch needs of the library and finds there, or has as a stopgap: joining through a
+// gather, rules at the call, and collectives of bytes.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_TORCH_MISSING_HPP
+#define HERRING_TORCH_MISSING_HPP
+
+#include "herring/base/config.hpp"
+#include "herring/collectives/all_gather.hpp"
+#include "herring/collectives/broadcast.hpp"
+#include "herring/collectives/reduce_scatter.hpp"
+#include "herring/control/world.hpp"
+#include "herring/machine/time.hpp"
+#include "herring/model/join_options.hpp"
+#include "herring/reducer.hpp"
+#include "herring/update/rules.hpp"
+
+#include <cstddef>
+#include <cstring>
+#include <optional>
+#include <span>
+#include <tuple>
+#include <type_traits>
+#include <vector>
+
+#if __has_include("herring/join/gather.hpp")
+#include "herring/join/gather.hpp"
+#else
+#include "herring/control/all_or_none.hpp"
+#include "herring/crypto/random.hpp"
+#include "herring/join/environment.hpp"
+#include "herring/join/join_as.hpp"
+#endif
+#if __has_include("herring/update/any.hpp")
+#include "herring/update/any.hpp"
+#endif
+
+namespace HERRING_NAMESPACE::torch_calls {
+
+#if __has_include("herring/join/gather.hpp")
+template <class Gather> world join_through(Gather& gather, int rank, int size, join_options const& options) {
+    return herring::join(gather, rank, size, options);
+}
+#else
+/// Joins ranks of one machine: rank 0 listens on 127.0.0.1, `gather` carries its port and a secret.
+template <class Gather> world join_through(Gather& gather, int rank, int size, join_options const& options) {
+    detail::join_target who;
+    who.rank = rank;
+    who.size = size;
+    who.source = "torch";
+    auto const variables = detail::variables::of_process();
+    who.node = options.node.empty() ? std::string(variables.text("HERRING_NODE")) : options.node;
+    who.times = detail::read_times(options.failure_detector, options.default_timeout, variables,
+                                   "join_options", "join");
+    if (size == 1) return detail::join_as(std::move(who), options.timeout);
+    std::vector<int> listeners;
+    std::string text;
+    if (rank == 0) {
+        who.host = "127.0.0.1";
+        std::string why;
+        detail::fixed_array<detail::endpoint> const at =
+            detail::resolve(who.host, 0, detail::deadline_in(options.timeout), why);
+        int const socket = at.empty() ? -1 : detail::listen_on(at[0]);
+        if (socket < 0) throw error(errc::unreachable, 0, -1, "join", "rank 0 cannot listen on 127.0.0.1");
+        who.port = detail::local_end(socket).port();
+        listeners.push_back(socket);
+        for (std::byte const b : detail::random_nonce())
+            for (int const shift : {4, 0})
+                text += "0123456789abcdef"[std::to_integer<unsigned>(b) >> shift & 15u];
+        text += std::to_string(who.port);
+    }
+    auto const all = gather(std::as_bytes(std::span<char const>(text)));
+    text.assign(reinterpret_cast<char const*>(all[0].data()), all[0].size());
+    who.secret.emplace(detail::secrets{detail::secret(std::string_view(text).substr(0, 64)), {}, {}});
+    who.host = "127.0.0.1";
+    who.port = static_cast<decltype(who.port)>(std::stoi(text.substr(64)));
+    return detail::join_as(std::move(who), options.timeout, std::move(listeners));
+}
+#endif
+
+template <class Element>
+using rules_of =
+    std::conditional_t<std::is_integral_v<Element>,
+                       std::tuple<update::sum, update::product, update::min, update::max>,
+                       std::tuple<update::sum, update::average, update::product, update::min, update::max>>;
+
+/// Reduces elements of one type, by the rule that a call names. Constructed collectively, by the first call.
+template <class Element, class Rules, class... Policies> class reductions;
+template <class Element, class... Rules, class... Policies>
+class reductions<Element, std::tuple<Rules...>, Policies...> {
+#if __has_include("herring/update/any.hpp")
+    using reducer_type = reducer<Element, Policies..., update::any<Rules...>>;
+    std::optional<reducer_type> reduce_;
+
+  public:
+    reducer_type& of(world& ranks) {
+        if (!reduce_) reduce_.emplace(ranks);
+        return *reduce_;
+    }
+    template <class Rule>
+    status all_reduce(world& ranks, Rule by, std::span<Element const> in, std::span<Element> out,
+                      time_point deadline) {
+        return of(ranks).all_reduce(in, out, by, deadline);
+    }
+    template <class Rule>
+    status reduce_scatter(world& ranks, Rule by, std::span<Element const> in, std::span<Element> mine,
+                          time_point deadline) {
+        return herring::reduce_scatter(of(ranks), in, mine, by, deadline);
+    }
+#else
+    std::tuple<std::optional<reducer<Element, Policies..., Rules>>...> reduce_;
+
+    template <class Rule> auto& with(world& ranks) {
+        auto& one = std::get<std::optional<reducer<Element, Policies..., Rule>>>(reduce_);
+        if (!one) one.emplace(ranks);
+        return *one;
+    }
+
+  public:
+    template <class Rule>
+    status all_reduce(world& ranks, Rule, std::span<Element const> in, std::span<Element> out,
+                      time_point deadline) {
+        return with<Rule>(ranks).all_reduce(in, out, deadline);
+    }
+    template <class Rule>
+    status reduce_scatter(world& ranks, Rule, std::span<Element const> in, std::span<Element> mine,
+                          time_point deadline) {
+        return herring::reduce_scatter(with<Rule>(ranks), in, mine, deadline);
+    }
+#endif
+};
+
+/// A byte as an element.
+struct octet {
+    std::byte value;
+    friend constexpr bool operator<(octet a, octet b) noexcept { return a.value < b.value; }
+    friend constexpr bool operator>(octet a, octet b) noexcept { return a.value > b.value; }
+};
+
+} // namespace HERRING_NAMESPACE::torch_calls
+
+namespace HERRING_NAMESPACE {
+template <> inline constexpr bool is_element<torch_calls::octet> = true;
+} // namespace HERRING_NAMESPACE
+
+namespace HERRING_NAMESPACE::torch_calls {
+
+/// Moves bytes between ranks. Constructed collectively, by the first call.
+template <class... Policies> class movements {
+    using reducer_type = reducer<octet, Policies..., update::max>;
+    std::optional<reducer_type> move_;
+    std::vector<std::byte> scratch_;
+
+    reducer_type& of(world& ranks) {
+        if (!move_) move_.emplace(ranks);
+        return *move_;
+    }
+    static std::span<octet const> octets(void const* at, std::size_t n) {
+        return {static_cast<octet const*>(at), n};
+    }
+    static std::span<octet> octets(void* at, std::size_t n) { return {static_cast<octet*>(at), n}; }
+
+  public:
+    status broadcast(world& ranks, void* inout, std::size_t bytes, int root, time_point deadline) {
+        return herring::broadcast(of(ranks), octets(inout, bytes), root, deadline);
+    }
+    status all_gather(world& ranks, void const* in, std::size_t bytes, void* out, time_point deadline) {
+        return herring::all_gather(of(ranks), octets(in, bytes),
+                                   octets(out, bytes * static_cast<std::size_t>(ranks.size())), deadline);
+    }
+    status gather(world& ranks, void const* in, std::size_t bytes, void* out, int root, time_point deadline) {
+        if (ranks.rank() != root) {
+            scratch_.resize(bytes * static_cast<std::size_t>(ranks.size()));
+            out = scratch_.data();
+        }
+        return all_gather(ranks, in, bytes, out, deadline);
+    }
+    status scatter(world& ranks, void const* in, std::size_t bytes, void* out, int root,
+                   time_point deadline) {
+        std::size_t const whole = bytes * static_cast<std::size_t>(ranks.size());
+        scratch_.resize(whole);
+        if (ranks.rank() == root && whole > 0) std::memcpy(scratch_.data(), in, whole);
+        status ended = broadcast(ranks, scratch_.data(), whole, root, deadline);
+        if (ended.ok() && bytes > 0)
+            std::memcpy(out, scratch_.data() + bytes * static_cast<std::size_t>(ranks.rank()), bytes);
+        return ended;
+    }
+    status all_to_all(world& ranks, void const* in, std::size_t const* sends, void* out,
+                      std::size_t const* receives, time_point deadline) {
+        auto const size = static_cast<std::size_t>(ranks.size()),
+                   self = static_cast<std::size_t>(ranks.rank());
+        std::vector<std::size_t> all(size * size);
+        status ended = all_gather(ranks, sends, size * sizeof(std::size_t), all.data(), deadline);
+        if (!ended.ok()) return ended;
+        std::size_t most = 0;
+        for (std::size_t r = 0; r < size; ++r) {
+            if (all[r * size + self] != receives[r])
+                return status(failure::make(
+                    errc::mismatch, ranks.rank(), static_cast<int>(r), "all_to_all",
+                    {"it sends ", all[r * size + self], " bytes to this rank, which expects ", receives[r]}));
+            std::size_t sum = 0;
+            for (std::size_t to = 0; to < size; ++to) sum += all[r * size + to];
+            most = most < sum ? sum : most;
+        }
+        std::vector<std::byte> mine(most);
+        scratch_.resize(most * size);
+        std::size_t sum = 0;
+        for (std::size_t to = 0; to < size; ++to) sum += sends[to];
+        if (sum > 0) std::memcpy(mine.data(), in, sum);
+        ended = all_gather(ranks, mine.data(), most, scratch_.data(), deadline);
+        if (!ended.ok()) return ended;
+        auto* to = static_cast<std::byte*>(out);
+        for (std::size_t r = 0; r < size; ++r) {
+            std::size_t before = 0;
+            for (std::size_t i = 0; i < self; ++i) before += all[r * size + i];
+            if (receives[r] > 0) std::memcpy(to, scratch_.data() + r * most + before, receives[r]);
+            to += receives[r];
+        }
+        return ended;
+    }
+};
+
+} // namespace HERRING_NAMESPACE::torch_calls
+
+#endif // HERRING_TORCH_MISSING_HPP

@@ -1,0 +1,75 @@
+"""Runs a function in some processes, each a rank of a group, and fails if one does."""
+
+import datetime
+import os
+import sys
+import tempfile
+import time
+import traceback
+
+import torch
+import torch.distributed as dist
+import torch.multiprocessing as mp
+
+
+def _rank(rank, size, backend, port, timeout, function, arguments, results):
+    torch.set_num_threads(1)
+    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
+    if backend.startswith("herring"):
+        import herring_torch  # noqa: F401
+    try:
+        dist.init_process_group(backend, rank=rank, world_size=size, timeout=datetime.timedelta(seconds=timeout))
+        value = function(rank, size, *arguments)
+        if dist.is_initialized():
+            dist.destroy_process_group()
+        results.put((rank, None, value))
+    except BaseException:
+        results.put((rank, traceback.format_exc(), None))
+        results.close()
+        results.join_thread()
+        os._exit(1)
+
+
+def free_port():
+    import socket
+
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
+
+
+def run(size, function, *arguments, backend="herring", timeout=60, dies=(), within=120):
+    """Returns what the function returned, by rank. Ranks of `dies` may end without a result."""
+    context = mp.get_context("spawn")
+    results = context.Queue()
+    port = free_port()
+    processes = [
+        context.Process(target=_rank, args=(r, size, backend, port, timeout, function, arguments, results))
+        for r in range(size)
+    ]
+    for one in processes:
+        one.start()
+    values, faults, end = {}, [], time.monotonic() + within
+    while len(values) + len(faults) < size - len(dies):
+        try:
+            rank, fault, value = results.get(timeout=max(0.1, end - time.monotonic()))
+        except Exception:
+            faults.append(f"ranks {sorted(set(range(size)) - set(values))} did not end within {within} s")
+            break
+        if fault:
+            faults.append(f"rank {rank}: {fault}")
+            end = min(end, time.monotonic() + 20)
+        else:
+            values[rank] = value
+    for one in processes:
+        one.join(0 if faults else 20)
+        if one.is_alive():
+            faults.append(f"process {one.pid} did not end")
+            one.kill()
+            one.join()
+    codes = [one.exitcode for r, one in enumerate(processes) if r not in dies]
+    if not faults and any(codes):
+        faults.append(f"exit codes {codes}")
+    if faults:
+        raise AssertionError(f"{function.__name__} on {size} ranks of {backend}:\n" + "\n".join(faults))
+    return values
