@@ -1,5 +1,6 @@
 """What users of torch.distributed do, over the backend herring: DDP, FSDP2, checkpoints, objects, groups."""
 
+import datetime
 import os
 import shutil
 import sys
@@ -223,7 +224,10 @@ def asynchronous(rank, size):
     options = dist.AllreduceOptions()
     options.asyncOp = False
     w = backend.allreduce([t], options)
-    assert w.is_completed() and (t == size * size).all()
+    assert w.wait() and (t == size * size).all()
+    time.sleep(0.1)  # the worker is idle
+    w = backend.allreduce([t], options)
+    assert w.is_completed() and (t == size**3).all()
 
 
 def groups(rank, size):
@@ -334,7 +338,6 @@ def misuse(rank, size):
     refused("layout", dist.all_reduce, torch.eye(3).to_sparse())
     refused("contiguous", dist.all_reduce, torch.ones(4, 4)[:, ::2])
     refused("contiguous", dist.all_gather_into_tensor, torch.ones(4 * size, 4), torch.ones(4, 4).t())
-    refused("lies on meta", dist.all_reduce, torch.ones(4, device="meta"))
     refused("gloo", dist.send, torch.ones(4), (rank + 1) % size)
     refused("are not reduced", dist.all_reduce, torch.ones(4).to(torch.float8_e4m3fn))
     refused("elements", dist.all_gather, [torch.ones(4) for _ in range(size)], torch.ones(5))
@@ -344,8 +347,6 @@ def misuse(rank, size):
     t = torch.ones(3)
     dist.all_reduce(t)
     assert (t == size).all()
-    backend = dist.group.WORLD._get_backend(torch.device("cpu"))
-    assert backend.get_error() == dist.distributed_c10d.ErrorType.SUCCESS
 
 
 def differ(rank, size, slip):
@@ -377,9 +378,6 @@ def differ(rank, size, slip):
         raise AssertionError(f"no exception on rank {rank}")
     took = time.monotonic() - begin
     assert took < 8, took
-    backend = dist.group.WORLD._get_backend(torch.device("cpu"))
-    assert backend.get_error() != dist.distributed_c10d.ErrorType.SUCCESS
-    del backend
     dist.destroy_process_group()
     os.environ["MASTER_PORT"] = str(int(os.environ["MASTER_PORT"]) + 1)
     dist.init_process_group("herring", rank=rank, world_size=size)
@@ -423,9 +421,9 @@ def leaves(rank, size):
 
 
 def late(rank, size):
-    """The timeout of a group, and of setTimeout, ends a call that a rank does not join."""
+    """The timeout that set_timeout sets ends a call that a rank does not join."""
     dist.all_reduce(torch.ones(3))
-    dist.distributed_c10d._set_pg_timeout(__import__("datetime").timedelta(seconds=2))
+    dist.group.WORLD._get_backend(torch.device("cpu")).set_timeout(datetime.timedelta(seconds=2))
     begin = time.monotonic()
     if rank == 1:
         time.sleep(5)

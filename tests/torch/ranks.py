@@ -62,7 +62,7 @@ def run(size, function, *arguments, backend="herring", timeout=60, dies=(), with
         else:
             values[rank] = value
     for one in processes:
-        one.join(0 if faults else 20)
+        one.join(2 if faults else 20)
         if one.is_alive():
             faults.append(f"process {one.pid} did not end")
             one.kill()

@@ -1,22 +1,20 @@
 """Herring as a backend of torch.distributed: init_process_group("herring").
 
 Importing this package registers the backend. Collectives of tensors of the CPU run over shared memory
-between ranks of one machine and over TCP between machines.
+between ranks of one machine and over TCP between machines. `compile` makes a backend of other policies.
 """
 
 import atexit
-import ctypes
 import datetime
-import pathlib
 
 import torch
 import torch.distributed
 
-from . import _built
+from . import _built, _libraries
+from ._libraries import CompileError, includes
 
+__all__ = ["CompileError", "compile", "includes", "register"]
 __version__ = _built.HERRING
-
-_here = pathlib.Path(__file__).parent
 
 
 def _minor(version):
@@ -26,43 +24,56 @@ def _minor(version):
 if _minor(torch.__version__) != _minor(_built.TORCH):
     raise ImportError(
         f"herring_torch was compiled for torch {_built.TORCH}, and this is torch {torch.__version__}: a backend "
-        "is bound to the minor version of torch; install it again with "
-        "'pip install --no-build-isolation --force-reinstall --no-deps examples/14_pytorch'"
+        "is bound to the minor version of torch; install it again by "
+        "pip install --no-build-isolation --force-reinstall examples/14_pytorch"
     )
 if not torch.distributed.is_available():
     raise ImportError("this torch has no torch.distributed; install one that was built with USE_DISTRIBUTED=1")
 
-from . import _backend  # noqa: E402  after the check of the version, which would be an undefined symbol
-
-
-def includes():
-    """The folder with Herring's headers."""
-    return str(_here / "include")
-
-
-def _table(library):
-    """The address of the table of calls that a shared library has. The library stays loaded."""
-    loaded = ctypes.CDLL(str(library))
-    loaded.herring_torch_table.restype = ctypes.c_void_p
-    return loaded.herring_torch_table()
+from . import _backend  # noqa: E402  behind the check: with another torch it lacks symbols
 
 
 def _register(name, library):
-    if hasattr(torch.distributed.Backend, name.upper()):
+    if hasattr(torch.distributed.Backend, name.upper().replace("-", "_")) or name in _registered:
         return
-    table = _table(library)
+    table = _libraries.table(library)
 
     def create(store, rank, size, timeout):
         return _backend.create(table, store, rank, size, timeout, name)
 
     torch.distributed.Backend.register_backend(name, create, devices=["cpu"])
+    _registered[name] = table
+
+
+_registered = {}
 
 
 def register():
     """Registers the backend "herring"; importing the package has done so."""
-    _register("herring", _here / "_collectives.so")
+    _register("herring", _libraries.default())
+
+
+def compile(policies, name=None, flags="-O2 -march=native"):  # noqa: A001  as torch.compile
+    """Compiles a backend of these policies, registers it as "herring-<name>", and returns that name.
+
+    policies: C++, as in herring::reducer<float, ...>: "transport::tcp, intra_node::shared_memory,
+    progress::thread". Compiled without torch's headers, once: HERRING_TORCH_CACHE, else ~/.cache/herring_torch,
+    keeps the result by policies, versions of Herring and of the compiler, and flags.
+    name: what init_process_group takes behind "herring-"; without one it is made of the policies' digest.
+
+    Raises CompileError with the sentence of the library where policies do not fit together, where there is
+    no compiler (CXX), or where the cache cannot be written.
+    """
+    library, digest = _libraries.compiled(policies, flags)
+    name = "herring-" + (name or digest[:8])
+    if not name.replace("-", "").replace("_", "").isalnum():
+        raise ValueError(f"compile: the name {name!r} needs letters, digits, - and _ only")
+    _register(name, library)
+    if _registered[name] != _libraries.table(library):
+        raise ValueError(f"compile: {name} has other policies already; take another name")
+    return name
 
 
 register()
-# Threads of the backend may not outlive the interpreter: what is in flight then has 5 s to end.
+# Threads of the backend do not outlive the interpreter: what is in flight then has 5 s to end.
 atexit.register(_backend.end_all, datetime.timedelta(seconds=5))

@@ -396,7 +396,8 @@ class process_group : public ::c10d::Backend {
                 if (theirs.compare(0, number.size(), number) != 0) continue;
                 std::string const other = theirs.substr(number.size());
                 if (other == mine.describes()) continue;
-                std::string const text = "it is in " + other + ", this rank in " + mine.describes() +
+                std::string const text = "rank " + std::to_string(r) + " is in " + other + ", rank " +
+                                         std::to_string(of_.rank_) + " in " + mine.describes() +
                                          "; see that all ranks make the same calls in the same order";
                 of_.calls_.fail(of_.group_, static_cast<std::int32_t>(errc::mismatch), r,
                                 mine.describes().substr(0, mine.describes().find(' ')).c_str(), text.c_str());

@@ -35,11 +35,15 @@ using namespace herring::torch; // of the table
 using elements = std::tuple<float, double, bfloat16, float16, std::int32_t, std::int64_t>;
 static_assert(std::tuple_size_v<elements> == types);
 
-/// The bits of the rules that an element type has.
-template <class Element>
-inline constexpr std::uint8_t rules_bits = std::is_integral_v<Element>
-                                               ? 0b11111u & ~(1u << static_cast<unsigned>(rule::average))
-                                               : 0b11111u;
+template <class Element> constexpr bool has_rule(rule by) noexcept {
+    return by != rule::average || !std::is_integral_v<Element>;
+}
+/// A bit for each rule that an element type has.
+template <class Element> constexpr std::uint8_t bits_of_rules() noexcept {
+    unsigned bits = 0;
+    for (unsigned by = 0; by < rules; ++by) bits |= unsigned{has_rule<Element>(rule(by))} << by;
+    return static_cast<std::uint8_t>(bits);
+}
 
 HERRING_SETUP inline void set(outcome& result, failure const& why) noexcept {
     result.code = static_cast<std::int32_t>(why.what);
@@ -139,6 +143,7 @@ template <class... Policies> struct calls_of {
     static void run(group* of, call const& with, outcome& result, char const* operation, Run&& run) noexcept {
         group_type& self = group_type::from(of);
         store_outcome(result, self.ranks().rank(), operation, [&] {
+            if (failure const* const why = self.ranks().failed()) return status(*why);
             return run(self, self.ranks(), detail::deadline_in(std::chrono::milliseconds(with.timeout_ms)));
         });
     }
@@ -146,8 +151,7 @@ template <class... Policies> struct calls_of {
     template <class Element, class Run> static status by_rule(rule by, Run&& run) {
         switch (by) {
         case rule::average:
-            if constexpr ((rules_bits < Element >>> static_cast<unsigned>(rule::average) & 1u) != 0)
-                return run(update::average{});
+            if constexpr (has_rule<Element>(rule::average)) return run(update::average{});
             break;
         case rule::product:
             return run(update::product{});
@@ -244,7 +248,7 @@ inline constexpr herring::torch::table calls_table = []<std::size_t... Type>(std
         .version = HERRING_VERSION_STRING,
         .policies = names_of<Policies...>.data(),
         .target = detail::target_name.data(),
-        .by_type = {rules_bits<std::tuple_element_t<Type, elements>>...},
+        .by_type = {bits_of_rules<std::tuple_element_t<Type, elements>>()...},
         .open = calls::open,
         .close = calls::close,
         .fail = calls::fail,

@@ -1,0 +1,45 @@
+#!/bin/bash
+# Builds the package of examples/14_pytorch against torch 2.11 and runs Python's tests over it.
+#
+#   tests/torch/run.sh            installs torch (790 MB) into build/torch/venv the first time; at most 5 minutes after that
+#   tests/torch/run.sh CASE ...   runs the cases of check.py whose names have one of the words
+#
+# HERRING_TORCH_PYTHON: a Python that has torch, in place of the one that is installed. Skipped with one line where
+# the CUDA toolkit that torch's wheel needs, or the index of Python packages, is missing.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+build=build/torch
+mkdir -p "$build"
+skip() { echo "SKIPPED: tests/torch: $1" >&2; exit 0; }
+
+python=${HERRING_TORCH_PYTHON:-$build/venv/bin/python}
+if ! "$python" -c 'import torch' 2> /dev/null; then
+    [ -z "${HERRING_TORCH_PYTHON:-}" ] || skip "$HERRING_TORCH_PYTHON has no torch"
+    [ -d /usr/local/cuda/lib64 ] || skip "no CUDA toolkit in /usr/local/cuda, whose libraries torch 2.11 loads"
+    python3 -m venv "$build/venv" 2> "$build/venv.log" || skip "python3 has no venv (python3-venv)"
+    # torch without its dependencies: the toolkit has the CUDA libraries.
+    "$build/venv/bin/pip" install --quiet --no-deps torch==2.11.0 nvidia-cusparselt-cu13==0.8.0 \
+        nvidia-nvshmem-cu13==3.4.5 nvidia-cufile filelock typing-extensions sympy mpmath networkx jinja2 \
+        markupsafe fsspec numpy ninja packaging setuptools wheel > "$build/pip.log" 2>&1 \
+        || skip "pip could not install torch 2.11.0: $(tail -1 "$build/pip.log")"
+    "$python" -c 'import torch' 2> "$build/import.log" || skip "torch does not load: $(tail -1 "$build/import.log")"
+fi
+
+# The package, where its headers or sources have changed, into a folder beside the venv: a venv of somebody else's
+# is left as it is.
+stamp=$(cat $(find include/herring examples/14_pytorch -type f ! -path '*/build/*' ! -path '*.egg-info*' | sort) \
+    | sha256sum)
+if [ "$(cat "$build/stamp" 2> /dev/null)" != "$stamp $python" ]; then
+    rm -rf "$build/site" examples/14_pytorch/build
+    begin=$SECONDS
+    MAX_JOBS=1 "$python" -m pip install --quiet --no-build-isolation --no-deps --no-index --target "$build/site" \
+        examples/14_pytorch > "$build/package.log" 2>&1 \
+        || { tail -40 "$build/package.log"; echo "FAILED: the package does not build"; exit 1; }
+    rm -rf examples/14_pytorch/build examples/14_pytorch/*.egg-info
+    echo "built herring_torch in $((SECONDS - begin)) s"
+    echo "$stamp $python" > "$build/stamp"
+fi
+
+export PYTHONPATH=$PWD/$build/site:$PWD/tests/torch OMP_NUM_THREADS=1
+"$python" -W ignore -m herring_torch
+exec "$python" -W ignore tests/torch/check.py "$@"
