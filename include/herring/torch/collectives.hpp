@@ -9,7 +9,7 @@
 #include "herring/control/world.hpp"
 #include "herring/machine/time.hpp"
 #include "herring/model/element.hpp"
-#include "herring/torch/missing.hpp"
+#include "herring/torch/reductions.hpp"
 #include "herring/torch/table.hpp"
 #include "herring/version.hpp"
 
@@ -87,6 +87,8 @@ template <class... Policies> class group_of {
 
     template <std::size_t Type> auto& reductions_of() noexcept { return std::get<Type>(reductions_); }
     auto& bytes() noexcept { return movements_; }
+    /// The reducer that carries bytes: that of float, which is constructed by the first call of either.
+    auto& carrier() { return std::get<0>(reductions_).of(ranks_); }
 
   private:
     template <class List> struct reductions_for;
@@ -193,30 +195,30 @@ template <class... Policies> struct calls_of {
     }
     static void broadcast(group* of, call const& with, outcome& result) noexcept {
         run(of, with, result, "broadcast", [&](group_type& self, world& ranks, time_point deadline) {
-            return self.bytes().broadcast(ranks, with.out, with.count, with.root, deadline);
+            return self.bytes().broadcast(self.carrier(), ranks, with.out, with.count, with.root, deadline);
         });
     }
     static void all_gather(group* of, call const& with, outcome& result) noexcept {
         run(of, with, result, "all_gather", [&](group_type& self, world& ranks, time_point deadline) {
-            return self.bytes().all_gather(ranks, with.in, with.count, with.out, deadline);
+            return self.bytes().all_gather(self.carrier(), ranks, with.in, with.count, with.out, deadline);
         });
     }
     static void gather(group* of, call const& with, outcome& result) noexcept {
         run(of, with, result, "gather", [&](group_type& self, world& ranks, time_point deadline) {
-            return self.bytes().gather(ranks, with.in, with.count, with.out, with.root, deadline);
+            return self.bytes().gather(self.carrier(), ranks, with.in, with.count, with.out, with.root,
+                                       deadline);
         });
     }
     static void scatter(group* of, call const& with, outcome& result) noexcept {
         run(of, with, result, "scatter", [&](group_type& self, world& ranks, time_point deadline) {
-            return self.bytes().scatter(ranks, with.in, with.count, with.out, with.root, deadline);
+            return self.bytes().scatter(self.carrier(), ranks, with.in, with.count, with.out, with.root,
+                                        deadline);
         });
     }
     static void all_to_all(group* of, call const& with, outcome& result) noexcept {
         run(of, with, result, "all_to_all", [&](group_type& self, world& ranks, time_point deadline) {
-            std::vector<std::size_t> const equal(
-                with.sends == nullptr ? static_cast<std::size_t>(ranks.size()) : 0, with.count);
-            return self.bytes().all_to_all(ranks, with.in, with.sends ? with.sends : equal.data(), with.out,
-                                           with.receives ? with.receives : equal.data(), deadline);
+            return self.bytes().all_to_all(self.carrier(), ranks, with.in, with.out, with.count, with.sends,
+                                           with.receives, deadline);
         });
     }
     static void barrier(group* of, call const& with, outcome& result) noexcept {

@@ -1,8 +1,7 @@
-// herring: what the backend of PyTorch needs of the library and finds there, or has as a stopgap: joining through a
-// gather, rules at the call, and collectives of bytes.
+// herring: reductions of one element type by any rule, and movements of bytes, for the backend of PyTorch.
 // SPDX-License-Identifier: Apache-2.0
-#ifndef HERRING_TORCH_MISSING_HPP
-#define HERRING_TORCH_MISSING_HPP
+#ifndef HERRING_TORCH_REDUCTIONS_HPP
+#define HERRING_TORCH_REDUCTIONS_HPP
 
 #include "herring/base/config.hpp"
 #include "herring/collectives/all_gather.hpp"
@@ -15,6 +14,7 @@
 #include "herring/update/rules.hpp"
 
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <optional>
 #include <span>
@@ -32,6 +32,11 @@
 #endif
 #if __has_include("herring/update/any.hpp")
 #include "herring/update/any.hpp"
+#endif
+#if __has_include("herring/collectives/all_to_all.hpp")
+#include "herring/collectives/all_to_all.hpp"
+#include "herring/collectives/gather.hpp"
+#include "herring/collectives/scatter.hpp"
 #endif
 
 namespace HERRING_NAMESPACE::torch_calls {
@@ -116,6 +121,7 @@ class reductions<Element, std::tuple<Rules...>, Policies...> {
     }
 
   public:
+    auto& of(world& ranks) { return with<update::sum>(ranks); }
     template <class Rule>
     status all_reduce(world& ranks, Rule, std::span<Element const> in, std::span<Element> out,
                       time_point deadline) {
@@ -129,6 +135,60 @@ class reductions<Element, std::tuple<Rules...>, Policies...> {
 #endif
 };
 
+#if __has_include("herring/collectives/all_to_all.hpp")
+/// Moves bytes between ranks by a reducer, whatever its elements: it has the connections and the memory.
+template <class... Policies> class movements {
+    static auto bytes(void const* at, std::size_t n) {
+        return std::span(static_cast<std::byte const*>(at), n);
+    }
+    static auto bytes(void* at, std::size_t n) { return std::span(static_cast<std::byte*>(at), n); }
+    static std::size_t times(world& ranks, std::size_t n) {
+        return n * static_cast<std::size_t>(ranks.size());
+    }
+    static std::span<std::size_t const> of_ranks(world& ranks, std::size_t const* counts) {
+        return {counts, static_cast<std::size_t>(ranks.size())};
+    }
+    static std::size_t sum(std::span<std::size_t const> counts) {
+        std::size_t total = 0;
+        for (std::size_t const n : counts) total += n;
+        return total;
+    }
+
+  public:
+    template <class Reduce>
+    status broadcast(Reduce& by, world&, void* inout, std::size_t n, int root, time_point deadline) {
+        return herring::broadcast(by, bytes(inout, n), root, deadline);
+    }
+    template <class Reduce>
+    status all_gather(Reduce& by, world& ranks, void const* in, std::size_t n, void* out,
+                      time_point deadline) {
+        return herring::all_gather(by, bytes(in, n), bytes(out, times(ranks, n)), deadline);
+    }
+    template <class Reduce>
+    status gather(Reduce& by, world& ranks, void const* in, std::size_t n, void* out, int root,
+                  time_point deadline) {
+        return herring::gather(by, bytes(in, n), bytes(out, ranks.rank() == root ? times(ranks, n) : 0), root,
+                               deadline);
+    }
+    template <class Reduce>
+    status scatter(Reduce& by, world& ranks, void const* in, std::size_t n, void* out, int root,
+                   time_point deadline) {
+        return herring::scatter(by, bytes(in, ranks.rank() == root ? times(ranks, n) : 0), bytes(out, n),
+                                root, deadline);
+    }
+    /// `sends`: nullptr where each block has `n` bytes.
+    template <class Reduce>
+    status all_to_all(Reduce& by, world& ranks, void const* in, void* out, std::size_t n,
+                      std::size_t const* sends, std::size_t const* receives, time_point deadline) {
+        if (sends == nullptr)
+            return herring::all_to_all(by, bytes(in, times(ranks, n)), bytes(out, times(ranks, n)), deadline);
+        auto const to = of_ranks(ranks, sends), from = of_ranks(ranks, receives);
+        return herring::all_to_all(by, bytes(in, sum(to)), to, bytes(out, sum(from)), from, deadline);
+    }
+};
+
+} // namespace HERRING_NAMESPACE::torch_calls
+#else
 /// A byte as an element.
 struct octet {
     std::byte value;
@@ -160,36 +220,45 @@ template <class... Policies> class movements {
     static std::span<octet> octets(void* at, std::size_t n) { return {static_cast<octet*>(at), n}; }
 
   public:
-    status broadcast(world& ranks, void* inout, std::size_t bytes, int root, time_point deadline) {
+    template <class Reduce>
+    status broadcast(Reduce&, world& ranks, void* inout, std::size_t bytes, int root, time_point deadline) {
         return herring::broadcast(of(ranks), octets(inout, bytes), root, deadline);
     }
-    status all_gather(world& ranks, void const* in, std::size_t bytes, void* out, time_point deadline) {
+    template <class Reduce>
+    status all_gather(Reduce&, world& ranks, void const* in, std::size_t bytes, void* out,
+                      time_point deadline) {
         return herring::all_gather(of(ranks), octets(in, bytes),
                                    octets(out, bytes * static_cast<std::size_t>(ranks.size())), deadline);
     }
-    status gather(world& ranks, void const* in, std::size_t bytes, void* out, int root, time_point deadline) {
+    template <class Reduce>
+    status gather(Reduce& by, world& ranks, void const* in, std::size_t bytes, void* out, int root,
+                  time_point deadline) {
         if (ranks.rank() != root) {
             scratch_.resize(bytes * static_cast<std::size_t>(ranks.size()));
             out = scratch_.data();
         }
-        return all_gather(ranks, in, bytes, out, deadline);
+        return all_gather(by, ranks, in, bytes, out, deadline);
     }
-    status scatter(world& ranks, void const* in, std::size_t bytes, void* out, int root,
+    template <class Reduce>
+    status scatter(Reduce& by, world& ranks, void const* in, std::size_t bytes, void* out, int root,
                    time_point deadline) {
         std::size_t const whole = bytes * static_cast<std::size_t>(ranks.size());
         scratch_.resize(whole);
         if (ranks.rank() == root && whole > 0) std::memcpy(scratch_.data(), in, whole);
-        status ended = broadcast(ranks, scratch_.data(), whole, root, deadline);
+        status ended = broadcast(by, ranks, scratch_.data(), whole, root, deadline);
         if (ended.ok() && bytes > 0)
             std::memcpy(out, scratch_.data() + bytes * static_cast<std::size_t>(ranks.rank()), bytes);
         return ended;
     }
-    status all_to_all(world& ranks, void const* in, std::size_t const* sends, void* out,
-                      std::size_t const* receives, time_point deadline) {
+    template <class Reduce>
+    status all_to_all(Reduce& by, world& ranks, void const* in, void* out, std::size_t n,
+                      std::size_t const* sends, std::size_t const* receives, time_point deadline) {
+        std::vector<std::size_t> const equal(static_cast<std::size_t>(ranks.size()), n);
+        if (sends == nullptr) sends = receives = equal.data();
         auto const size = static_cast<std::size_t>(ranks.size()),
                    self = static_cast<std::size_t>(ranks.rank());
         std::vector<std::size_t> all(size * size);
-        status ended = all_gather(ranks, sends, size * sizeof(std::size_t), all.data(), deadline);
+        status ended = all_gather(by, ranks, sends, size * sizeof(std::size_t), all.data(), deadline);
         if (!ended.ok()) return ended;
         std::size_t most = 0;
         for (std::size_t r = 0; r < size; ++r) {
@@ -206,7 +275,7 @@ template <class... Policies> class movements {
         std::size_t sum = 0;
         for (std::size_t to = 0; to < size; ++to) sum += sends[to];
         if (sum > 0) std::memcpy(mine.data(), in, sum);
-        ended = all_gather(ranks, mine.data(), most, scratch_.data(), deadline);
+        ended = all_gather(by, ranks, mine.data(), most, scratch_.data(), deadline);
         if (!ended.ok()) return ended;
         auto* to = static_cast<std::byte*>(out);
         for (std::size_t r = 0; r < size; ++r) {
@@ -220,5 +289,6 @@ template <class... Policies> class movements {
 };
 
 } // namespace HERRING_NAMESPACE::torch_calls
+#endif
 
-#endif // HERRING_TORCH_MISSING_HPP
+#endif // HERRING_TORCH_REDUCTIONS_HPP
