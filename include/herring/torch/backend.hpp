@@ -118,10 +118,10 @@ template <class Body> class work_of final : public work {
 /// The backend of a process group: one worker thread and one queue over `table`. A call that does not ask for
 /// an asynchronous result, and has none before it, runs in the caller's thread.
 ///
-/// Types:    float32, float64, bfloat16, float16, int32, int64 are reduced; 8- and 16-bit integers and bool as
-///           int32. All types are moved.
-/// Threads:  calls of one group in the same order on all ranks; `abort`, `getError`, `setTimeout` from any.
-///           Python's lock (GIL) is free wherever the group waits.
+/// Types:    float32, float64, bfloat16, float16, int32, int64 are reduced; 8- and 16-bit integers and bool
+///           as int32. All types are moved.
+/// Threads:  calls of one group in the same order on all ranks; `abort`, `getError` and `setTimeout` from
+///           any. Python's lock (GIL) is free wherever the group waits.
 /// Errors:   `torch.distributed.DistBackendError` with the message of `herring::failure`: of a bad argument at
 ///           once, and the group goes on; else by `wait` and the future, and the group has ended.
 class process_group : public ::c10d::Backend {
@@ -167,7 +167,7 @@ class process_group : public ::c10d::Backend {
 
     const std::string getBackendName() const override { return name_; }
 
-    // ---- collectives ---------------------------------------------------------------------------------------
+    // ---- collectives
 
     result allreduce(tensors& inout, ::c10d::AllreduceOptions const& options) override {
         return reduce_all(::c10d::OpType::ALLREDUCE, {one("all_reduce", inout)}, options);
@@ -301,7 +301,7 @@ class process_group : public ::c10d::Backend {
     result recv(tensors&, int, int) override { refuse_pairs("recv"); }
     result recvAnysource(tensors&, int) override { refuse_pairs("recv"); }
 
-    // ---- the group -----------------------------------------------------------------------------------------
+    // ---- the group
     // Without `override`: older versions of c10d have fewer of them.
 
     /// The timeout of calls from now on that name none.

@@ -6,13 +6,14 @@
 #include "herring/base/config.hpp"
 #include "herring/base/error.hpp"
 #include "herring/base/type_name.hpp"
+#include "herring/base/version.hpp"
 #include "herring/control/world.hpp"
 #include "herring/machine/time.hpp"
 #include "herring/model/element.hpp"
 #include "herring/torch/reductions.hpp"
 #include "herring/torch/table.hpp"
-#include "herring/version.hpp"
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstddef>
@@ -21,6 +22,7 @@
 #include <exception>
 #include <new>
 #include <span>
+#include <string>
 #include <string_view>
 #include <tuple>
 #include <type_traits>

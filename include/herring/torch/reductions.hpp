@@ -22,30 +22,36 @@
 #include <type_traits>
 #include <vector>
 
-#if __has_include("herring/join/gather.hpp")
-#include "herring/join/gather.hpp"
+// Headers that the library may not have yet. Where they are, the parts marked «stopgap» below go.
+#define HERRING_TORCH_JOIN "herring/join/gather.hpp"
+#define HERRING_TORCH_ANY "herring/update/any.hpp"
+#define HERRING_TORCH_ALL_TO_ALL "herring/collectives/all_to_all.hpp"
+#define HERRING_TORCH_GATHER "herring/collectives/gather.hpp"
+#define HERRING_TORCH_SCATTER "herring/collectives/scatter.hpp"
+#if __has_include(HERRING_TORCH_JOIN)
+#include HERRING_TORCH_JOIN
 #else
 #include "herring/control/all_or_none.hpp"
 #include "herring/crypto/random.hpp"
 #include "herring/join/environment.hpp"
 #include "herring/join/join_as.hpp"
 #endif
-#if __has_include("herring/update/any.hpp")
-#include "herring/update/any.hpp"
+#if __has_include(HERRING_TORCH_ANY)
+#include HERRING_TORCH_ANY
 #endif
-#if __has_include("herring/collectives/all_to_all.hpp")
-#include "herring/collectives/all_to_all.hpp"
-#include "herring/collectives/gather.hpp"
-#include "herring/collectives/scatter.hpp"
+#if __has_include(HERRING_TORCH_ALL_TO_ALL)
+#include HERRING_TORCH_ALL_TO_ALL
+#include HERRING_TORCH_GATHER
+#include HERRING_TORCH_SCATTER
 #endif
 
 namespace HERRING_NAMESPACE::torch_calls {
 
-#if __has_include("herring/join/gather.hpp")
+#if __has_include(HERRING_TORCH_JOIN)
 template <class Gather> world join_through(Gather& gather, int rank, int size, join_options const& options) {
     return herring::join(gather, rank, size, options);
 }
-#else
+#else // stopgap
 /// Joins ranks of one machine: rank 0 listens on 127.0.0.1, `gather` carries its port and a secret.
 template <class Gather> world join_through(Gather& gather, int rank, int size, join_options const& options) {
     detail::join_target who;
@@ -92,7 +98,7 @@ using rules_of =
 template <class Element, class Rules, class... Policies> class reductions;
 template <class Element, class... Rules, class... Policies>
 class reductions<Element, std::tuple<Rules...>, Policies...> {
-#if __has_include("herring/update/any.hpp")
+#if __has_include(HERRING_TORCH_ANY)
     using reducer_type = reducer<Element, Policies..., update::any<Rules...>>;
     std::optional<reducer_type> reduce_;
 
@@ -111,7 +117,7 @@ class reductions<Element, std::tuple<Rules...>, Policies...> {
                           time_point deadline) {
         return herring::reduce_scatter(of(ranks), in, mine, by, deadline);
     }
-#else
+#else // stopgap
     std::tuple<std::optional<reducer<Element, Policies..., Rules>>...> reduce_;
 
     template <class Rule> auto& with(world& ranks) {
@@ -135,7 +141,7 @@ class reductions<Element, std::tuple<Rules...>, Policies...> {
 #endif
 };
 
-#if __has_include("herring/collectives/all_to_all.hpp")
+#if __has_include(HERRING_TORCH_ALL_TO_ALL)
 /// Moves bytes between ranks by a reducer, whatever its elements: it has the connections and the memory.
 template <class... Policies> class movements {
     static auto bytes(void const* at, std::size_t n) {
@@ -188,7 +194,7 @@ template <class... Policies> class movements {
 };
 
 } // namespace HERRING_NAMESPACE::torch_calls
-#else
+#else // stopgap
 /// A byte as an element.
 struct octet {
     std::byte value;

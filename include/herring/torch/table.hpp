@@ -1,4 +1,4 @@
-// herring: the table of calls between a backend of PyTorch and the reducers of a policy pack, which know no torch.
+// herring: the table of calls by which a backend of PyTorch reaches the reducers of a policy pack.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_TORCH_TABLE_HPP
 #define HERRING_TORCH_TABLE_HPP
@@ -43,7 +43,7 @@ struct call {
     rule by = rule::sum;
     std::int32_t root = 0;
     std::int64_t timeout_ms = 0;
-    /// Of all_to_all: the bytes for each rank and from each rank, one behind the other; nullptr: `count` each.
+    /// All_to_all's bytes for each rank, and from each rank; nullptr: `count` each.
     std::size_t const* sends = nullptr;
     std::size_t const* receives = nullptr;
 };
