@@ -42,4 +42,5 @@ fi
 
 export PYTHONPATH=$PWD/$build/site:$PWD/tests/torch OMP_NUM_THREADS=1
 "$python" -W ignore -m herring_torch
+[ $# != 0 ] || "$python" -W ignore tests/torch/package.py
 exec "$python" -W ignore tests/torch/check.py "$@"

@@ -6,6 +6,7 @@ between ranks of one machine and over TCP between machines. `compile` makes a ba
 
 import atexit
 import datetime
+import re
 
 import torch
 import torch.distributed
@@ -34,7 +35,7 @@ from . import _backend  # noqa: E402  behind the check: with another torch it la
 
 
 def _register(name, library):
-    if hasattr(torch.distributed.Backend, name.upper().replace("-", "_")) or name in _registered:
+    if name in _registered:
         return
     table = _libraries.table(library)
 
@@ -64,10 +65,10 @@ def compile(policies, name=None, flags="-O2 -march=native"):  # noqa: A001  as t
     Raises CompileError with the sentence of the library where policies do not fit together, where there is
     no compiler (CXX), or where the cache cannot be written.
     """
+    if name is not None and not re.fullmatch(r"[A-Za-z0-9_-]+", name):
+        raise ValueError(f"compile: the name {name!r} has to be of letters, digits, - and _")
     library, digest = _libraries.compiled(policies, flags)
     name = "herring-" + (name or digest[:8])
-    if not name.replace("-", "").replace("_", "").isalnum():
-        raise ValueError(f"compile: the name {name!r} needs letters, digits, - and _ only")
     _register(name, library)
     if _registered[name] != _libraries.table(library):
         raise ValueError(f"compile: {name} has other policies already; take another name")
