@@ -2,7 +2,6 @@
 
 import datetime
 import os
-import shutil
 import sys
 import tempfile
 import time
@@ -320,8 +319,7 @@ def again_after_end(rank, size):
         dist.all_reduce(t)
         assert (t == size).all()
         dist.destroy_process_group()
-        os.environ["MASTER_PORT"] = str(int(os.environ["MASTER_PORT"]) + 1)
-        dist.init_process_group("herring", rank=rank, world_size=size)
+        ranks.again()
 
 
 def refused(sentence, function, *arguments, **named):
@@ -379,8 +377,7 @@ def differ(rank, size, slip):
     took = time.monotonic() - begin
     assert took < 8, took
     dist.destroy_process_group()
-    os.environ["MASTER_PORT"] = str(int(os.environ["MASTER_PORT"]) + 1)
-    dist.init_process_group("herring", rank=rank, world_size=size)
+    ranks.again()
     t = torch.ones(5)
     dist.all_reduce(t)
     assert (t == size).all()
@@ -487,38 +484,47 @@ def detail(rank, size):
 SLIPS = ["size", "type", "rule", "order", "root", "barrier"]
 
 
+def several(rank, size, names, folder):
+    """One case after the other in the same processes."""
+    for name in names:
+        begin = time.monotonic()
+        words = name.split()
+        value = globals()[words[0]](rank, size, *words[1:], *([folder] if name == "everything" else []))
+        dist.barrier()
+        if rank == 0:
+            print(f"ok: {name}, {size} ranks ({time.monotonic() - begin:.1f} s) {value or ''}", flush=True)
+
+
 def main():
-    torch.set_num_threads(1)
     wanted = sys.argv[1:]
 
-    def case(name, size, function, *arguments, **named):
-        if wanted and not any(w in f"{name} {size}" for w in wanted):
-            return
-        begin = time.monotonic()
-        values = ranks.run(size, function, *arguments, **named)
-        said = "; ".join(sorted({str(v) for v in values.values() if v is not None}))
-        print(f"ok: {name}, {size} ranks ({time.monotonic() - begin:.1f} s) {said}", flush=True)
+    def chosen(names):
+        return [n for n in names if not wanted or any(w in n for w in wanted)]
 
-    for size in (2, 4):
-        folder = tempfile.mkdtemp()
-        case("everything", size, everything, folder)
-        shutil.rmtree(folder)
-    for function in (rules_and_types, movements, coalesced, asynchronous):
-        case(function.__name__, 2, function)
-    case("rules_and_types", 4, rules_and_types)
-    case("movements", 3, movements)
-    case("groups", 4, groups)
-    for function in (two_models, loader_workers, in_child, again_after_end, misuse, late, aborted):
-        case(function.__name__, 2, function)
-    for slip in SLIPS:
-        case(f"differ {slip}", 2, differ, slip)
-    case("differ type", 4, differ, "type")
-    case("killed", 3, killed, dies=(2,))
-    case("leaves", 3, leaves)
-    case("exits_in_flight", 2, exits_in_flight)
-    case("exits_alone", 2, exits_alone, dies=())
+    def together(size, *names):
+        if chosen(names):
+            with tempfile.TemporaryDirectory() as folder:
+                ranks.run(size, several, chosen(names), folder)
+
+    def alone(size, function, dies=()):
+        if chosen([function.__name__]):
+            begin = time.monotonic()
+            values = ranks.run(size, function, dies=dies)
+            said = "; ".join(sorted({str(v) for v in values.values() if v is not None}))
+            print(f"ok: {function.__name__}, {size} ranks ({time.monotonic() - begin:.1f} s) {said}", flush=True)
+
+    together(2, "everything", "rules_and_types", "movements", "coalesced", "asynchronous", "two_models", "loader_workers",
+             "in_child", "again_after_end", "misuse", *(f"differ {slip}" for slip in SLIPS))
+    together(4, "everything", "rules_and_types", "groups", "differ type")
+    together(3, "movements")
+    alone(3, killed, dies=(2,))
+    alone(3, leaves)
+    alone(2, late)
+    alone(2, aborted)
+    alone(2, exits_in_flight)
+    alone(2, exits_alone)
     os.environ["TORCH_DISTRIBUTED_DEBUG"] = "DETAIL"
-    case("detail", 2, detail)
+    alone(2, detail)
     print("passed")
 
 

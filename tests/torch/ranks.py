@@ -2,8 +2,7 @@
 
 import datetime
 import os
-import sys
-import tempfile
+import socket
 import time
 import traceback
 
@@ -12,13 +11,22 @@ import torch.distributed as dist
 import torch.multiprocessing as mp
 
 
-def _rank(rank, size, backend, port, timeout, function, arguments, results):
+def again():
+    """Makes the process group, after another one was destroyed: with a port that no other group had."""
+    rank, size, backend, ports, timeout = _present
+    os.environ["MASTER_PORT"] = str(ports.pop(0))
+    dist.init_process_group(backend, rank=rank, world_size=size, timeout=datetime.timedelta(seconds=timeout))
+
+
+def _rank(rank, size, backend, ports, timeout, function, arguments, results):
+    global _present
+    _present = rank, size, backend, ports, timeout
     torch.set_num_threads(1)
-    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
+    os.environ["MASTER_ADDR"] = "127.0.0.1"
     if backend.startswith("herring"):
         import herring_torch  # noqa: F401
     try:
-        dist.init_process_group(backend, rank=rank, world_size=size, timeout=datetime.timedelta(seconds=timeout))
+        again()
         value = function(rank, size, *arguments)
         if dist.is_initialized():
             dist.destroy_process_group()
@@ -30,21 +38,23 @@ def _rank(rank, size, backend, port, timeout, function, arguments, results):
         os._exit(1)
 
 
-def free_port():
-    import socket
-
-    with socket.socket() as one:
+def free_ports(n):
+    held = [socket.socket() for _ in range(n)]
+    for one in held:
         one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
+    ports = [one.getsockname()[1] for one in held]
+    for one in held:
+        one.close()
+    return ports
 
 
-def run(size, function, *arguments, backend="herring", timeout=60, dies=(), within=120):
+def run(size, function, *arguments, backend="herring", timeout=60, dies=(), within=200):
     """Returns what the function returned, by rank. Ranks of `dies` may end without a result."""
     context = mp.get_context("spawn")
     results = context.Queue()
-    port = free_port()
+    ports = free_ports(16)
     processes = [
-        context.Process(target=_rank, args=(r, size, backend, port, timeout, function, arguments, results))
+        context.Process(target=_rank, args=(r, size, backend, ports, timeout, function, arguments, results))
         for r in range(size)
     ]
     for one in processes:
