@@ -183,6 +183,24 @@ def movements(rank, size):
     dist.broadcast(empty, 0)
 
 
+def single(rank, size):
+    """A group of one rank."""
+    t = torch.full((5,), 3.0)
+    dist.all_reduce(t, dist.ReduceOp.AVG)
+    dist.broadcast(t, 0)
+    out = [torch.empty(5) for _ in range(3)]
+    dist.all_gather(out[:1], t)
+    dist.all_to_all(out[1:2], [t])
+    dist.gather(t, out[2:])
+    assert all(torch.equal(one, t) for one in out)
+    out = torch.empty(5)
+    dist.reduce_scatter(out, [t])
+    assert torch.equal(out, t)
+    out.zero_()
+    dist.scatter(out, [t])
+    assert torch.equal(out, t)
+
+
 def coalesced(rank, size):
     ones = [torch.full((5,), float(rank)), torch.full((3,), float(2 * rank))]
     with dist._coalescing_manager():
@@ -517,6 +535,7 @@ def main():
              "in_child", "again_after_end", "misuse", *(f"differ {slip}" for slip in SLIPS))
     together(4, "everything", "rules_and_types", "groups", "differ type")
     together(3, "movements")
+    together(1, "single")
     alone(3, killed, dies=(2,))
     alone(3, leaves)
     alone(2, late)

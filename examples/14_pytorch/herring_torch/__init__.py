@@ -39,10 +39,12 @@ def _register(name, library):
         return
     table = _libraries.table(library)
 
+    devices = ["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"]
+
     def create(store, rank, size, timeout):
         return _backend.create(table, store, rank, size, timeout, name)
 
-    torch.distributed.Backend.register_backend(name, create, devices=["cpu"])
+    torch.distributed.Backend.register_backend(name, create, devices=devices)
     _registered[name] = table
 
 

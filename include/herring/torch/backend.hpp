@@ -4,6 +4,7 @@
 #define HERRING_TORCH_BACKEND_HPP
 
 #include "herring/base/error.hpp"
+#include "herring/torch/device.hpp"
 #include "herring/torch/table.hpp"
 #include "herring/torch/worker.hpp"
 
@@ -37,15 +38,15 @@ class work : public ::c10d::Work {
   public:
     /// `describes`: what has to be alike on all ranks, in words.
     work(int rank, ::c10d::OpType type, char const* title, std::vector<at::Tensor> results,
-         std::uint64_t number, std::string describes)
+         std::uint64_t number, std::string describes, device_order order)
         : Work(rank, type, title, results), results_(std::move(results)), number_(number),
-          describes_(std::move(describes)) {}
+          describes_(std::move(describes)), order_(std::move(order)) {}
 
     void run() noexcept {
         outcome ended;
         std::exception_ptr why;
         try {
-            body(ended);
+            order_.run([&] { body(ended); });
             if (ended.code != 0) why = std::make_exception_ptr(error_of(ended.text));
         } catch (...) { // of torch: a copy between tensors
             why = std::current_exception();
@@ -66,12 +67,15 @@ class work : public ::c10d::Work {
         {
             std::lock_guard const lock(mutex_);
             if (future_) return future_;
-            future_ = c10::make_intrusive<c10::ivalue::Future>(c10::ListType::create(c10::TensorType::get()));
+            future_ = c10::make_intrusive<c10::ivalue::Future>(c10::ListType::create(c10::TensorType::get()),
+                                                               order_.devices());
             over = over_;
         }
         if (over) settle(*future_, exception_);
         return future_;
     }
+    /// Called by `wait`.
+    void synchronize() override { order_.wait(); }
     std::vector<at::Tensor> result() override { return results_; }
     std::uint64_t getSequencenumber() const override { return number_; }
     std::string const& describes() const noexcept { return describes_; }
@@ -98,6 +102,7 @@ class work : public ::c10d::Work {
     c10::intrusive_ptr<c10::ivalue::Future> future_;
     std::uint64_t number_;
     std::string describes_;
+    device_order order_;
     bool over_ = false;
 };
 
@@ -181,11 +186,11 @@ class process_group : public ::c10d::Backend {
         check(operation, tensor, true);
         int const root = root_of(operation, options.rootRank);
         reduction const by = reduction_of(operation, tensor, options.reduceOp);
-        return start(::c10d::OpType::REDUCE, operation, options, inout,
+        return start(::c10d::OpType::REDUCE, operation, tensor.device(), options, inout,
                      in_words(operation, {tensor}, &by, root), [=, this](runner const& run) {
                          at::Tensor const in = by.widened(tensor);
                          at::Tensor const total = rank_ == root ? in : at::empty_like(in);
-                         run(calls_.all_reduce[by.index()], by.call_of(in, total));
+                         run(calls_.all_reduce[by.index()], by.call_of(run, in, total));
                          if (rank_ == root) by.narrow(total, tensor);
                      });
     }
@@ -194,10 +199,10 @@ class process_group : public ::c10d::Backend {
         at::Tensor const tensor = one(operation, inout);
         check(operation, tensor, true);
         int const root = root_of(operation, options.rootRank);
-        return start(::c10d::OpType::BROADCAST, operation, options, inout,
+        return start(::c10d::OpType::BROADCAST, operation, tensor.device(), options, inout,
                      in_words(operation, {tensor}, nullptr, root), [=, this](runner const& run) {
                          run(calls_.broadcast,
-                             {.out = tensor.data_ptr(), .count = tensor.nbytes(), .root = root});
+                             {.out = run.memory.change(tensor), .count = tensor.nbytes(), .root = root});
                      });
     }
     result _allgather_base(at::Tensor& out, at::Tensor& in,
@@ -245,11 +250,11 @@ class process_group : public ::c10d::Backend {
         int const root = root_of(operation, options.rootRank);
         if (rank_ == root) check_list(operation, out, mine);
         tensors const to = rank_ == root ? out[0] : tensors();
-        return start(::c10d::OpType::GATHER, operation, options, to,
+        return start(::c10d::OpType::GATHER, operation, mine.device(), options, to,
                      in_words(operation, {mine}, nullptr, root), [=, this](runner const& run) {
                          at::Tensor const all = rank_ == root ? room_for(to) : at::Tensor();
-                         if (run(calls_.gather, {.in = mine.data_ptr(),
-                                                 .out = rank_ == root ? all.data_ptr() : nullptr,
+                         if (run(calls_.gather, {.in = run.memory.read(mine),
+                                                 .out = rank_ == root ? run.memory.write(all) : nullptr,
                                                  .count = mine.nbytes(),
                                                  .root = root}))
                              split(all, to);
@@ -262,10 +267,10 @@ class process_group : public ::c10d::Backend {
         int const root = root_of(operation, options.rootRank);
         if (rank_ == root) check_list(operation, in, mine);
         at::Tensor const all = rank_ == root ? joined(in[0]) : at::Tensor();
-        return start(::c10d::OpType::SCATTER, operation, options, out,
+        return start(::c10d::OpType::SCATTER, operation, mine.device(), options, out,
                      in_words(operation, {mine}, nullptr, root), [=, this](runner const& run) {
-                         run(calls_.scatter, {.in = rank_ == root ? all.data_ptr() : nullptr,
-                                              .out = mine.data_ptr(),
+                         run(calls_.scatter, {.in = rank_ == root ? run.memory.read(all) : nullptr,
+                                              .out = run.memory.write(mine),
                                               .count = mine.nbytes(),
                                               .root = root});
                      });
@@ -294,7 +299,7 @@ class process_group : public ::c10d::Backend {
                         std::move(receives), options);
     }
     result barrier(::c10d::BarrierOptions const& options) override {
-        return start(::c10d::OpType::BARRIER, "barrier", options, {}, "barrier",
+        return start(::c10d::OpType::BARRIER, "barrier", at::Device(at::kCPU), options, {}, "barrier",
                      [this](runner const& run) { run(calls_.barrier, {}); });
     }
     result send(tensors&, int, int) override { refuse_pairs("send"); }
@@ -496,20 +501,23 @@ class process_group : public ::c10d::Backend {
         process_group& of;
         outcome& ended;
         std::int64_t timeout_ms;
+        host_memory& memory;
 
-        /// Returns true after success. After a failure the next ones of the call are left out.
+        /// Returns true after success, with the results where they belong. After a failure the next ones of
+        /// the call are left out.
         bool operator()(table::function what, call with) const {
             if (ended.code != 0) return false;
             with.timeout_ms = timeout_ms;
             what(of.group_, with, ended);
+            if (ended.code == 0) memory.finish();
             return ended.code == 0;
         }
     };
 
     /// `body(runner)`: the call. It holds the tensors until it has returned.
     template <class Options, class Body>
-    result start(::c10d::OpType type, char const* operation, Options const& options, tensors results,
-                 std::string describes, Body body) {
+    result start(::c10d::OpType type, char const* operation, at::Device device, Options const& options,
+                 tensors results, std::string describes, Body body) {
         if (forked_off())
             refuse(operation,
                    "this process was forked off a rank, and is none; make process groups after the fork",
@@ -517,11 +525,13 @@ class process_group : public ::c10d::Backend {
         std::int64_t const timeout_ms =
             options.timeout == ::c10d::kUnsetTimeout ? timeout_ms_.load() : options.timeout.count();
         auto run = [this, timeout_ms, body = std::move(body)](outcome& ended) {
-            body(runner{*this, ended, timeout_ms});
+            host_memory memory;
+            body(runner{*this, ended, timeout_ms, memory});
         };
         std::string const title = std::string("herring:") + operation; // in PyTorch's profiler
-        auto task = c10::make_intrusive<work_of<decltype(run)>>(
-            std::move(run), rank_, type, title.c_str(), std::move(results), ++number_, std::move(describes));
+        auto task = c10::make_intrusive<work_of<decltype(run)>>(std::move(run), rank_, type, title.c_str(),
+                                                                std::move(results), ++number_,
+                                                                std::move(describes), device_order(device));
         if (worker_->take(task, !options.asyncOp) == worker<work_pointer>::taken::refused)
             refuse(operation,
                    "the process group is destroyed; make it again by init_process_group or new_group",
@@ -532,17 +542,21 @@ class process_group : public ::c10d::Backend {
     result reduce_all(::c10d::OpType type, tensors const& inout, ::c10d::AllreduceOptions const& options) {
         constexpr char const* operation = "all_reduce";
         std::vector<reduction> by;
+        if (inout.empty()) refuse(operation, "it takes at least one tensor");
         for (auto const& tensor : inout) {
             check(operation, tensor, true);
+            if (tensor.device() != inout[0].device()) refuse_devices(operation, inout[0], tensor);
             by.push_back(reduction_of(operation, tensor, options.reduceOp));
         }
         std::string words = in_words(operation, inout, by.data());
-        return start(type, operation, options, inout, std::move(words), [=, this](runner const& run) {
-            for (std::size_t i = 0; i < inout.size(); ++i) {
-                at::Tensor const in = by[i].widened(inout[i]);
-                if (run(calls_.all_reduce[by[i].index()], by[i].call_of(in, in))) by[i].narrow(in, inout[i]);
-            }
-        });
+        return start(type, operation, inout[0].device(), options, inout, std::move(words),
+                     [=, this](runner const& run) {
+                         for (std::size_t i = 0; i < inout.size(); ++i) {
+                             at::Tensor const in = by[i].widened(inout[i]);
+                             if (run(calls_.all_reduce[by[i].index()], by[i].call_of(run, in, in)))
+                                 by[i].narrow(in, inout[i]);
+                         }
+                     });
     }
     result gather_all(::c10d::OpType type, tensors const& out, tensors const& in,
                       ::c10d::AllgatherOptions const& options) {
@@ -555,11 +569,12 @@ class process_group : public ::c10d::Backend {
                                       " elements: it needs those of the input times the ranks, " +
                                       std::to_string(in[i].numel() * size_));
         }
-        return start(type, operation, options, out, in_words(operation, in, nullptr),
+        return start(type, operation, in[0].device(), options, out, in_words(operation, in, nullptr),
                      [=, this](runner const& run) {
                          for (std::size_t i = 0; i < in.size(); ++i)
-                             run(calls_.all_gather,
-                                 {.in = in[i].data_ptr(), .out = out[i].data_ptr(), .count = in[i].nbytes()});
+                             run(calls_.all_gather, {.in = run.memory.read(in[i]),
+                                                     .out = run.memory.write(out[i]),
+                                                     .count = in[i].nbytes()});
                      });
     }
     /// `out[i]`: the list of results of tensor i.
@@ -573,16 +588,16 @@ class process_group : public ::c10d::Backend {
             check_list(operation, {out[i]}, in[i]);
             results.insert(results.end(), out[i].begin(), out[i].end());
         }
-        return start(
-            type, operation, options, std::move(results), in_words(operation, in, nullptr),
-            [=, this](runner const& run) {
-                for (std::size_t i = 0; i < in.size(); ++i) {
-                    at::Tensor const all = room_for(out[i]);
-                    if (run(calls_.all_gather,
-                            {.in = in[i].data_ptr(), .out = all.data_ptr(), .count = in[i].nbytes()}))
-                        split(all, out[i]);
-                }
-            });
+        return start(type, operation, in[0].device(), options, std::move(results),
+                     in_words(operation, in, nullptr), [=, this](runner const& run) {
+                         for (std::size_t i = 0; i < in.size(); ++i) {
+                             at::Tensor const all = room_for(out[i]);
+                             if (run(calls_.all_gather, {.in = run.memory.read(in[i]),
+                                                         .out = run.memory.write(all),
+                                                         .count = in[i].nbytes()}))
+                                 split(all, out[i]);
+                         }
+                     });
     }
     result scatter_reduced(::c10d::OpType type, tensors const& out, tensors const& in,
                            ::c10d::ReduceScatterOptions const& options) {
@@ -598,25 +613,26 @@ class process_group : public ::c10d::Backend {
             by.push_back(reduction_of(operation, in[i], options.reduceOp));
         }
         std::string words = in_words(operation, in, by.data());
-        return start(type, operation, options, out, std::move(words), [=, this](runner const& run) {
-            for (std::size_t i = 0; i < in.size(); ++i) {
-                at::Tensor const from = by[i].widened(in[i]), to = by[i].widened(out[i]);
-                if (run(calls_.reduce_scatter[by[i].index()], by[i].call_of(from, to)))
-                    by[i].narrow(to, out[i]);
-            }
-        });
+        return start(type, operation, in[0].device(), options, out, std::move(words),
+                     [=, this](runner const& run) {
+                         for (std::size_t i = 0; i < in.size(); ++i) {
+                             at::Tensor const from = by[i].widened(in[i]), to = by[i].widened(out[i]);
+                             if (run(calls_.reduce_scatter[by[i].index()], by[i].call_of(run, from, to)))
+                                 by[i].narrow(to, out[i]);
+                         }
+                     });
     }
     result exchange(::c10d::OpType type, tensors const& out, at::Tensor const& in, at::Tensor const& all,
                     std::vector<std::size_t> sends, std::vector<std::size_t> receives,
                     ::c10d::AllToAllOptions const& options) {
         constexpr char const* operation = "all_to_all";
         // Sizes differ between ranks: they are not in the words.
-        return start(type, operation, options, out, operation, [=, this](runner const& run) {
-            if (run(calls_.all_to_all, {.in = in.data_ptr(),
-                                        .out = all.data_ptr(),
+        return start(type, operation, in.device(), options, out, operation, [=, this](runner const& run) {
+            if (run(calls_.all_to_all, {.in = run.memory.read(in),
+                                        .out = run.memory.write(all),
                                         .sends = sends.data(),
                                         .receives = receives.data()}))
-                if (out.size() > 1) split(all, out);
+                if (!all.is_same(out[0])) split(all, out);
         });
     }
 
@@ -632,6 +648,10 @@ class process_group : public ::c10d::Backend {
                "herring has collectives only, no messages between two ranks; make a group for these by "
                "new_group(backend=\"gloo\")",
                errc::unsupported);
+    }
+    [[noreturn]] void refuse_devices(char const* operation, at::Tensor const& a, at::Tensor const& b) const {
+        refuse(operation, "the tensors lie on " + a.device().str() + " and " + b.device().str() +
+                              ": a call takes those of one device");
     }
     at::Tensor const& one(char const* operation, tensors const& given) const {
         if (given.size() != 1) refuse(operation, "it takes one tensor");
@@ -649,16 +669,17 @@ class process_group : public ::c10d::Backend {
         if (tensor.layout() != at::kStrided)
             refuse(operation, std::string("the tensor's layout is ") + c10::str(tensor.layout()) +
                                   ": it needs a dense one; call to_dense() first");
-        if (!tensor.device().is_cpu())
-            refuse(operation, "the tensor lies on " + tensor.device().str() +
-                                  ", and this backend is of tensors of the CPU; make the group with "
-                                  "backend=\"cpu:herring,cuda:nccl\"");
+        if (!tensor.is_cpu() && !tensor.is_cuda())
+            refuse(operation,
+                   "the tensor lies on " + tensor.device().str() +
+                       ", and this backend is of tensors of the CPU and of CUDA; call cpu() first");
         if (!(any_order ? tensor.is_non_overlapping_and_dense() : tensor.is_contiguous()))
             refuse(operation, "the tensor is not contiguous; call contiguous() first");
     }
     void check_pair(char const* operation, at::Tensor const& in, at::Tensor const& out) const {
         check(operation, in);
         check(operation, out);
+        if (in.device() != out.device()) refuse_devices(operation, in, out);
         if (in.scalar_type() != out.scalar_type())
             refuse(operation, std::string("the tensors have different types, ") +
                                   c10::toString(in.scalar_type()) + " and " +
@@ -732,9 +753,10 @@ class process_group : public ::c10d::Backend {
         void narrow(at::Tensor const& total, at::Tensor const& to) const {
             if (widens) to.copy_(total);
         }
-        call call_of(at::Tensor const& in, at::Tensor const& out) const {
-            return {.in = in.data_ptr(),
-                    .out = out.data_ptr(),
+        call call_of(runner const& run, at::Tensor const& in, at::Tensor const& out) const {
+            void* const to = out.is_same(in) ? run.memory.change(out) : run.memory.write(out);
+            return {.in = out.is_same(in) ? to : run.memory.read(in),
+                    .out = to,
                     .count = static_cast<std::size_t>(in.numel()),
                     .by = by};
         }
