@@ -127,8 +127,8 @@ template <class Body> class work_of final : public work {
 ///           as int32. All types are moved.
 /// Threads:  calls of one group in the same order on all ranks; `abort`, `getError` and `setTimeout` from
 ///           any. Python's lock (GIL) is free wherever the group waits.
-/// Errors:   `torch.distributed.DistBackendError` with the message of `herring::failure`: of a bad argument at
-///           once, and the group goes on; else by `wait` and the future, and the group has ended.
+/// Errors:   `torch.distributed.DistBackendError` with the message of `herring::failure`: of a bad argument
+///           at once, and the group goes on; else by `wait` and the future, and the group has ended.
 class process_group : public ::c10d::Backend {
     using milliseconds = std::chrono::milliseconds;
     using work_pointer = c10::intrusive_ptr<work>;
@@ -358,10 +358,9 @@ class process_group : public ::c10d::Backend {
         return *here;
     }
 
-    /// Watches for a call that takes long because ranks are in different ones. Reducers compare what is in
-    /// one reducer; calls of different types, or operations, are in different ones, and would wait for each
-    /// other until the deadline. After a second the rank writes what it is in to the store, and reads what the
-    /// others have written.
+    /// Watches for a call that takes long because ranks are in different ones. A reducer compares the calls
+    /// that reach it; ranks in calls of different types wait in different reducers until the deadline. After
+    /// a second a rank writes the words of its call to the store, and compares those of the others.
     class watch {
       public:
         explicit watch(process_group& of) : of_(of), thread_([this] { loop(); }) {}

@@ -8,8 +8,10 @@
 #include "herring/base/type_name.hpp"
 #include "herring/base/version.hpp"
 #include "herring/control/world.hpp"
+#include "herring/join/gather.hpp"
 #include "herring/machine/time.hpp"
 #include "herring/model/element.hpp"
+#include "herring/model/join_options.hpp"
 #include "herring/torch/reductions.hpp"
 #include "herring/torch/table.hpp"
 
@@ -126,7 +128,7 @@ template <class... Policies> struct calls_of {
             std::chrono::milliseconds const timeout(timeout_ms);
             join_options options;
             options.timeout = options.default_timeout = timeout;
-            opened = (new group_type(join_through(gather, rank, size, options)))->handle();
+            opened = (new group_type(join(gather, rank, size, options)))->handle();
             return status();
         });
         return opened;

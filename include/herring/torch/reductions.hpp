@@ -1,4 +1,4 @@
-// herring: reductions of one element type by any rule, and movements of bytes, for the backend of PyTorch.
+// herring: reductions of one element type by any rule, and movements of bytes, for a backend of PyTorch.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_TORCH_REDUCTIONS_HPP
 #define HERRING_TORCH_REDUCTIONS_HPP
@@ -9,7 +9,6 @@
 #include "herring/collectives/reduce_scatter.hpp"
 #include "herring/control/world.hpp"
 #include "herring/machine/time.hpp"
-#include "herring/model/join_options.hpp"
 #include "herring/reducer.hpp"
 #include "herring/update/rules.hpp"
 
@@ -23,19 +22,10 @@
 #include <vector>
 
 // Headers that the library may not have yet. Where they are, the parts marked «stopgap» below go.
-#define HERRING_TORCH_JOIN "herring/join/gather.hpp"
 #define HERRING_TORCH_ANY "herring/update/any.hpp"
 #define HERRING_TORCH_ALL_TO_ALL "herring/collectives/all_to_all.hpp"
 #define HERRING_TORCH_GATHER "herring/collectives/gather.hpp"
 #define HERRING_TORCH_SCATTER "herring/collectives/scatter.hpp"
-#if __has_include(HERRING_TORCH_JOIN)
-#include HERRING_TORCH_JOIN
-#else
-#include "herring/control/all_or_none.hpp"
-#include "herring/crypto/random.hpp"
-#include "herring/join/environment.hpp"
-#include "herring/join/join_as.hpp"
-#endif
 #if __has_include(HERRING_TORCH_ANY)
 #include HERRING_TORCH_ANY
 #endif
@@ -46,47 +36,6 @@
 #endif
 
 namespace HERRING_NAMESPACE::torch_calls {
-
-#if __has_include(HERRING_TORCH_JOIN)
-template <class Gather> world join_through(Gather& gather, int rank, int size, join_options const& options) {
-    return herring::join(gather, rank, size, options);
-}
-#else // stopgap
-/// Joins ranks of one machine: rank 0 listens on 127.0.0.1, `gather` carries its port and a secret.
-template <class Gather> world join_through(Gather& gather, int rank, int size, join_options const& options) {
-    detail::join_target who;
-    who.rank = rank;
-    who.size = size;
-    who.source = "torch";
-    auto const variables = detail::variables::of_process();
-    who.node = options.node.empty() ? std::string(variables.text("HERRING_NODE")) : options.node;
-    who.times = detail::read_times(options.failure_detector, options.default_timeout, variables,
-                                   "join_options", "join");
-    if (size == 1) return detail::join_as(std::move(who), options.timeout);
-    std::vector<int> listeners;
-    std::string text;
-    if (rank == 0) {
-        who.host = "127.0.0.1";
-        std::string why;
-        detail::fixed_array<detail::endpoint> const at =
-            detail::resolve(who.host, 0, detail::deadline_in(options.timeout), why);
-        int const socket = at.empty() ? -1 : detail::listen_on(at[0]);
-        if (socket < 0) throw error(errc::unreachable, 0, -1, "join", "rank 0 cannot listen on 127.0.0.1");
-        who.port = detail::local_end(socket).port();
-        listeners.push_back(socket);
-        for (std::byte const b : detail::random_nonce())
-            for (int const shift : {4, 0})
-                text += "0123456789abcdef"[std::to_integer<unsigned>(b) >> shift & 15u];
-        text += std::to_string(who.port);
-    }
-    auto const all = gather(std::as_bytes(std::span<char const>(text)));
-    text.assign(reinterpret_cast<char const*>(all[0].data()), all[0].size());
-    who.secret.emplace(detail::secrets{detail::secret(std::string_view(text).substr(0, 64)), {}, {}});
-    who.host = "127.0.0.1";
-    who.port = static_cast<decltype(who.port)>(std::stoi(text.substr(64)));
-    return detail::join_as(std::move(who), options.timeout, std::move(listeners));
-}
-#endif
 
 template <class Element>
 using rules_of =
