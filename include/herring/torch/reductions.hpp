@@ -10,6 +10,7 @@
 #include "herring/control/world.hpp"
 #include "herring/machine/time.hpp"
 #include "herring/reducer.hpp"
+#include "herring/update/any.hpp"
 #include "herring/update/rules.hpp"
 
 #include <cstddef>
@@ -21,14 +22,10 @@
 #include <type_traits>
 #include <vector>
 
-// Headers that the library may not have yet. Where they are, the parts marked «stopgap» below go.
-#define HERRING_TORCH_ANY "herring/update/any.hpp"
+// Headers that the library may not have yet. Where they are, the part marked «stopgap» below goes.
 #define HERRING_TORCH_ALL_TO_ALL "herring/collectives/all_to_all.hpp"
 #define HERRING_TORCH_GATHER "herring/collectives/gather.hpp"
 #define HERRING_TORCH_SCATTER "herring/collectives/scatter.hpp"
-#if __has_include(HERRING_TORCH_ANY)
-#include HERRING_TORCH_ANY
-#endif
 #if __has_include(HERRING_TORCH_ALL_TO_ALL)
 #include HERRING_TORCH_ALL_TO_ALL
 #include HERRING_TORCH_GATHER
@@ -47,7 +44,6 @@ using rules_of =
 template <class Element, class Rules, class... Policies> class reductions;
 template <class Element, class... Rules, class... Policies>
 class reductions<Element, std::tuple<Rules...>, Policies...> {
-#if __has_include(HERRING_TORCH_ANY)
     using reducer_type = reducer<Element, Policies..., update::any<Rules...>>;
     std::optional<reducer_type> reduce_;
 
@@ -66,28 +62,6 @@ class reductions<Element, std::tuple<Rules...>, Policies...> {
                           time_point deadline) {
         return herring::reduce_scatter(of(ranks), in, mine, by, deadline);
     }
-#else // stopgap
-    std::tuple<std::optional<reducer<Element, Policies..., Rules>>...> reduce_;
-
-    template <class Rule> auto& with(world& ranks) {
-        auto& one = std::get<std::optional<reducer<Element, Policies..., Rule>>>(reduce_);
-        if (!one) one.emplace(ranks);
-        return *one;
-    }
-
-  public:
-    auto& of(world& ranks) { return with<update::sum>(ranks); }
-    template <class Rule>
-    status all_reduce(world& ranks, Rule, std::span<Element const> in, std::span<Element> out,
-                      time_point deadline) {
-        return with<Rule>(ranks).all_reduce(in, out, deadline);
-    }
-    template <class Rule>
-    status reduce_scatter(world& ranks, Rule, std::span<Element const> in, std::span<Element> mine,
-                          time_point deadline) {
-        return herring::reduce_scatter(with<Rule>(ranks), in, mine, deadline);
-    }
-#endif
 };
 
 #if __has_include(HERRING_TORCH_ALL_TO_ALL)
