@@ -24,7 +24,7 @@ flags = ["-std=c++20", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-pthre
 
 class Build(BuildExtension):
     def run(self):
-        to = (here if self.inplace else pathlib.Path(self.build_lib)) / "herring_torch"
+        to = (here / "src" if self.inplace else pathlib.Path(self.build_lib)) / "herring_torch"
         to.mkdir(parents=True, exist_ok=True)
         compiler = shlex.split(os.environ.get("CXX", "g++"))
         # Beside the module, which takes as long.

@@ -35,7 +35,7 @@ if [ "$(cat "$build/stamp" 2> /dev/null)" != "$stamp $python" ]; then
     MAX_JOBS=1 "$python" -m pip install --quiet --no-build-isolation --no-deps --no-index --target "$build/site" \
         examples/14_pytorch > "$build/package.log" 2>&1 \
         || { tail -40 "$build/package.log"; echo "FAILED: the package does not build"; exit 1; }
-    rm -rf examples/14_pytorch/build examples/14_pytorch/*.egg-info
+    rm -rf examples/14_pytorch/build examples/14_pytorch/src/*.egg-info
     echo "built herring_torch in $((SECONDS - begin)) s"
     echo "$stamp $python" > "$build/stamp"
 fi
