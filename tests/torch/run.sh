@@ -5,24 +5,30 @@
 #   tests/torch/run.sh CASE ...   runs the cases of check.py whose names have one of the words
 #
 # HERRING_TORCH_PYTHON: a Python that has torch, in place of the one that is installed. Skipped with one line where
-# the CUDA toolkit that torch's wheel needs, or the index of Python packages, is missing.
+# the CUDA toolkit that torch's wheel needs is missing, or the index of Python packages does not answer.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 build=build/torch
+download=180 # seconds, at most
 mkdir -p "$build"
 skip() { echo "SKIPPED: tests/torch: $1" >&2; exit 0; }
 
 python=${HERRING_TORCH_PYTHON:-$build/venv/bin/python}
 if ! "$python" -c 'import torch' 2> /dev/null; then
     [ -z "${HERRING_TORCH_PYTHON:-}" ] || skip "$HERRING_TORCH_PYTHON has no torch"
+    # A part of a venv is none.
+    lacks() { rm -rf "$build/venv"; skip "$1"; }
     [ -d /usr/local/cuda/lib64 ] || skip "no CUDA toolkit in /usr/local/cuda, whose libraries torch 2.11 loads"
-    python3 -m venv "$build/venv" 2> "$build/venv.log" || skip "python3 has no venv (python3-venv)"
-    # torch without its dependencies: the toolkit has the CUDA libraries.
-    "$build/venv/bin/pip" install --quiet --no-deps torch==2.11.0 nvidia-cusparselt-cu13==0.8.0 \
-        nvidia-nvshmem-cu13==3.4.5 nvidia-cufile filelock typing-extensions sympy mpmath networkx jinja2 \
-        markupsafe fsspec numpy ninja packaging setuptools wheel > "$build/pip.log" 2>&1 \
-        || skip "pip could not install torch 2.11.0: $(tail -1 "$build/pip.log")"
-    "$python" -c 'import torch' 2> "$build/import.log" || skip "torch does not load: $(tail -1 "$build/import.log")"
+    begin=$SECONDS
+    rm -rf "$build/venv"
+    python3 -m venv "$build/venv" > "$build/venv.log" 2>&1 || lacks "python3 makes no venv (apt-get install python3-venv)"
+    # torch without its dependencies: the toolkit has the CUDA libraries. An index that does not answer is no reason to wait.
+    timeout -k 10 "$download" "$build/venv/bin/pip" install --quiet --timeout 20 --retries 1 --no-deps torch==2.11.0 \
+        nvidia-cusparselt-cu13==0.8.0 nvidia-nvshmem-cu13==3.4.5 nvidia-cufile filelock typing-extensions sympy mpmath \
+        networkx jinja2 markupsafe fsspec numpy ninja packaging setuptools wheel > "$build/pip.log" 2>&1 \
+        || lacks "pip did not install torch 2.11.0 (790 MB) within $download s: $(tail -1 "$build/pip.log")"
+    "$python" -c 'import torch' 2> "$build/import.log" || lacks "torch does not load: $(tail -1 "$build/import.log")"
+    echo "installed torch in $((SECONDS - begin)) s"
 fi
 
 # The package, where its headers or sources have changed, into a folder beside the venv: a venv of somebody else's
