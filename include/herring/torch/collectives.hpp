@@ -7,13 +7,21 @@
 #include "herring/base/error.hpp"
 #include "herring/base/type_name.hpp"
 #include "herring/base/version.hpp"
+#include "herring/collectives/all_gather.hpp"
+#include "herring/collectives/all_to_all.hpp"
+#include "herring/collectives/broadcast.hpp"
+#include "herring/collectives/gather.hpp"
+#include "herring/collectives/reduce_scatter.hpp"
+#include "herring/collectives/scatter.hpp"
 #include "herring/control/world.hpp"
 #include "herring/join/gather.hpp"
 #include "herring/machine/time.hpp"
 #include "herring/model/element.hpp"
 #include "herring/model/join_options.hpp"
-#include "herring/torch/reductions.hpp"
+#include "herring/reducer.hpp"
 #include "herring/torch/table.hpp"
+#include "herring/update/any.hpp"
+#include "herring/update/rules.hpp"
 
 #include <algorithm>
 #include <array>
@@ -23,6 +31,8 @@
 #include <cstring>
 #include <exception>
 #include <new>
+#include <numeric>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -38,6 +48,12 @@ using namespace herring::torch; // of the table
 /// The element types of `herring::torch::type`, in its order.
 using elements = std::tuple<float, double, bfloat16, float16, std::int32_t, std::int64_t>;
 static_assert(std::tuple_size_v<elements> == types);
+
+template <class Element>
+using rules_of =
+    std::conditional_t<std::is_integral_v<Element>,
+                       update::any<update::sum, update::product, update::min, update::max>,
+                       update::any<update::sum, update::average, update::product, update::min, update::max>>;
 
 template <class Element> constexpr bool has_rule(rule by) noexcept {
     return by != rule::average || !std::is_integral_v<Element>;
@@ -89,20 +105,23 @@ template <class... Policies> class group_of {
     herring::torch::group* handle() noexcept { return reinterpret_cast<herring::torch::group*>(this); }
     world& ranks() noexcept { return ranks_; }
 
-    template <std::size_t Type> auto& reductions_of() noexcept { return std::get<Type>(reductions_); }
-    auto& bytes() noexcept { return movements_; }
+    /// Constructs the reducer of a type by the first call: collective.
+    template <std::size_t Type> auto& reducer() {
+        auto& found = std::get<Type>(reducers_);
+        if (!found) found.emplace(ranks_);
+        return *found;
+    }
     /// The reducer that carries bytes: that of float, which is constructed by the first call of either.
-    auto& carrier() { return std::get<0>(reductions_).of(ranks_); }
+    auto& carrier() { return reducer<0>(); }
 
   private:
-    template <class List> struct reductions_for;
-    template <class... Element> struct reductions_for<std::tuple<Element...>> {
-        using type = std::tuple<reductions<Element, rules_of<Element>, Policies...>...>;
+    template <class List> struct reducers_for;
+    template <class... Element> struct reducers_for<std::tuple<Element...>> {
+        using type = std::tuple<std::optional<herring::reducer<Element, Policies..., rules_of<Element>>>...>;
     };
 
     world ranks_; // destroyed last
-    typename reductions_for<elements>::type reductions_;
-    movements<Policies...> movements_;
+    typename reducers_for<elements>::type reducers_;
 };
 
 /// The functions of `herring::torch::table` for a pack.
@@ -173,14 +192,21 @@ template <class... Policies> struct calls_of {
 
     template <std::size_t Type> using element_at = std::tuple_element_t<Type, elements>;
 
+    template <class Element> static auto in(call const& with, std::size_t count) {
+        return std::span(static_cast<Element const*>(with.in), count);
+    }
+    template <class Element> static auto out(call const& with, std::size_t count) {
+        return std::span(static_cast<Element*>(with.out), count);
+    }
+    static std::size_t size(world& ranks) noexcept { return static_cast<std::size_t>(ranks.size()); }
+
     template <std::size_t Type>
     static void all_reduce(group* of, call const& with, outcome& result) noexcept {
         using element = element_at<Type>;
-        run(of, with, result, "all_reduce", [&](group_type& self, world& ranks, time_point deadline) {
+        run(of, with, result, "all_reduce", [&](group_type& self, world&, time_point deadline) {
             return by_rule<element>(with.by, [&](auto by) {
-                return self.template reductions_of<Type>().all_reduce(
-                    ranks, by, std::span(static_cast<element const*>(with.in), with.count),
-                    std::span(static_cast<element*>(with.out), with.count), deadline);
+                return self.template reducer<Type>().all_reduce(in<element>(with, with.count),
+                                                                out<element>(with, with.count), by, deadline);
             });
         });
     }
@@ -189,40 +215,49 @@ template <class... Policies> struct calls_of {
         using element = element_at<Type>;
         run(of, with, result, "reduce_scatter", [&](group_type& self, world& ranks, time_point deadline) {
             return by_rule<element>(with.by, [&](auto by) {
-                return self.template reductions_of<Type>().reduce_scatter(
-                    ranks, by, std::span(static_cast<element const*>(with.in), with.count),
-                    std::span(static_cast<element*>(with.out),
-                              with.count / static_cast<std::size_t>(ranks.size())),
-                    deadline);
+                return herring::reduce_scatter(self.template reducer<Type>(), in<element>(with, with.count),
+                                               out<element>(with, with.count / size(ranks)), by, deadline);
             });
         });
     }
     static void broadcast(group* of, call const& with, outcome& result) noexcept {
-        run(of, with, result, "broadcast", [&](group_type& self, world& ranks, time_point deadline) {
-            return self.bytes().broadcast(self.carrier(), ranks, with.out, with.count, with.root, deadline);
+        run(of, with, result, "broadcast", [&](group_type& self, world&, time_point deadline) {
+            return herring::broadcast(self.carrier(), out<std::byte>(with, with.count), with.root, deadline);
         });
     }
     static void all_gather(group* of, call const& with, outcome& result) noexcept {
         run(of, with, result, "all_gather", [&](group_type& self, world& ranks, time_point deadline) {
-            return self.bytes().all_gather(self.carrier(), ranks, with.in, with.count, with.out, deadline);
+            return herring::all_gather(self.carrier(), in<std::byte>(with, with.count),
+                                       out<std::byte>(with, with.count * size(ranks)), deadline);
         });
     }
     static void gather(group* of, call const& with, outcome& result) noexcept {
         run(of, with, result, "gather", [&](group_type& self, world& ranks, time_point deadline) {
-            return self.bytes().gather(self.carrier(), ranks, with.in, with.count, with.out, with.root,
-                                       deadline);
+            std::size_t const all = ranks.rank() == with.root ? with.count * size(ranks) : 0;
+            return herring::gather(self.carrier(), in<std::byte>(with, with.count), out<std::byte>(with, all),
+                                   with.root, deadline);
         });
     }
     static void scatter(group* of, call const& with, outcome& result) noexcept {
         run(of, with, result, "scatter", [&](group_type& self, world& ranks, time_point deadline) {
-            return self.bytes().scatter(self.carrier(), ranks, with.in, with.count, with.out, with.root,
-                                        deadline);
+            std::size_t const all = ranks.rank() == with.root ? with.count * size(ranks) : 0;
+            return herring::scatter(self.carrier(), in<std::byte>(with, all),
+                                    out<std::byte>(with, with.count), with.root, deadline);
         });
     }
     static void all_to_all(group* of, call const& with, outcome& result) noexcept {
         run(of, with, result, "all_to_all", [&](group_type& self, world& ranks, time_point deadline) {
-            return self.bytes().all_to_all(self.carrier(), ranks, with.in, with.out, with.count, with.sends,
-                                           with.receives, deadline);
+            if (with.sends == nullptr) {
+                std::size_t const all = with.count * size(ranks);
+                return herring::all_to_all(self.carrier(), in<std::byte>(with, all),
+                                           out<std::byte>(with, all), deadline);
+            }
+            std::span const to(with.sends, size(ranks)), from(with.receives, size(ranks));
+            auto const sum = [](auto counts) {
+                return std::accumulate(counts.begin(), counts.end(), std::size_t{0});
+            };
+            return herring::all_to_all(self.carrier(), in<std::byte>(with, sum(to)), to,
+                                       out<std::byte>(with, sum(from)), from, deadline);
         });
     }
     static void barrier(group* of, call const& with, outcome& result) noexcept {
