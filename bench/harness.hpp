@@ -197,12 +197,16 @@ class checker {
     /// A probe outside of this rank's pieces is left out.
     template <class F> void for_each_probe(std::vector<piece> const& pieces, std::size_t call, F f) {
         if (pieces.empty()) return;
-        std::size_t const probes = std::min<std::size_t>(total_, 32);
-        std::size_t const stride = total_ / std::max<std::size_t>(probes, 1);
-        for (std::size_t p = 0; p < probes; ++p) {
-            std::size_t const i = op_.kind != pattern::all_to_all && p + 1 == probes && call % 2
-                                      ? total_ - 1
-                                      : p * stride + call * 7919 % stride;
+        // The same places in every block, for a block that is given is another rank's that is taken.
+        std::size_t const blocks =
+                              op_.kind == pattern::all_to_all ? static_cast<std::size_t>(ranks_.size) : 1,
+                          block = total_ / blocks,
+                          probes = std::min(block, std::max<std::size_t>(32 / blocks, 1));
+        for (std::size_t n = 0; n < blocks * probes; ++n) {
+            std::size_t const p = n % probes, stride = block / probes;
+            std::size_t const i =
+                n / probes * block +
+                (p + 1 == probes && call % 2 ? block - 1 : p * stride + call * 7919 % stride);
             auto const after = std::upper_bound(pieces.begin(), pieces.end(), i,
                                                 [](std::size_t at, piece const& x) { return at < x.first; });
             if (after == pieces.begin()) continue;

@@ -84,7 +84,7 @@ template <class Pack> class basic_lazy_reducer : public basic_reducer<Pack> {
             gradients_.emplace(this->plan(), ranks.rank());
             synchronized_ = detail::fixed_array<bool>(leaving().groups());
             elsewhere_ = detail::fixed_array<bool>(this->size());
-            if constexpr (facts.votes) votes_.emplace(this->session_, steps().tensors(), steps().bounce());
+            if constexpr (facts.votes) votes_.emplace(this->session_, steps().bounce());
             if constexpr (facts.on_nodes)
                 leaving().combine_on_nodes(this->session_.local_ranks(), this->session_.map().largest_node());
             if constexpr (facts.outer) {

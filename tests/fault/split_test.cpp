@@ -230,6 +230,27 @@ TEST_CASE("split: calls in crossed order of groups are found without a deadline"
     }
 }
 
+TEST_CASE("split: a wait that the failure of its group has ended is part of no deadlock in another group") {
+    for (start const how : starts) {
+        setup const here = grid(how, "ended waits");
+        report const seen = play(here, [](world& w, board&) {
+            world first = w.split(w.rank() / 2, w.rank());
+            world second = w.split(w.rank() / 2, w.rank());
+            bool const is_late = w.rank() % 2 == 0;
+            if (is_late) {
+                require_failure(thrown_by([&] { first.barrier(); }), errc::peer_failed, 1);
+                std::this_thread::sleep_for(1500ms); // in no call of Herring's
+            } else {
+                std::this_thread::sleep_for(1000ms); // rank 0 has reported its wait
+                first.fail(failure::make(errc::peer_failed, first.rank(), 1, "test", "on purpose"));
+            }
+            second.barrier();
+            w.barrier();
+        });
+        all_done(here, seen);
+    }
+}
+
 TEST_CASE("split: waits in two groups at once are told apart, and the one in vain names who is missing") {
     for (start const how : starts) {
         setup const here = grid(how, "two waits");

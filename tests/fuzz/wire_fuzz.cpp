@@ -99,7 +99,7 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
         if (!wire::read_report(body, read)) break;
         require(read.sound() && same(wire::write_report(read), body), "a report comes back as it was");
         blocked_report const all[2] = {read, read};
-        (void)describe(find_deadlock(all, (which & 16) != 0));
+        (void)describe(deadlock_search(all, (which & 16) != 0).in(0));
         break;
     }
     case 4: {

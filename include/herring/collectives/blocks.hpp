@@ -15,7 +15,6 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
 #include <span>
 #include <type_traits>
 #include <vector>
@@ -94,8 +93,8 @@ HERRING_SEPARABLE status compare_counts(std::span<std::uint64_t const> counts, i
 struct block_call {
     enum class kind : std::uint8_t { all_to_all = 1, gather, scatter };
 
-    /// `checked(core, ranks)`: checks the arguments and returns the sizes of blocks; it may return the status
-    /// of a failure instead.
+    /// `check(core, sizes, ranks)`: checks the arguments and sets the sizes of blocks; returns the status of
+    /// a failure, if there is one.
     template <class Pack, class Element, class Check>
     static status run(basic_reducer<Pack>& reduce, kind what, std::span<Element const> in,
                       std::span<Element> out, int root, time_point deadline, Check const& check) {

@@ -25,11 +25,12 @@ template <bool OnDevice> struct collective_on_host {
     static constexpr bool value = true;
     static_assert(!OnDevice,
                   "[HRG-D03] reducer: its tensors lie on a device, where reduce_scatter, all_gather, "
-                  "broadcast and all_moments do not reach yet; a common slip is one reducer for both; "
+                  "broadcast, all_moments, all_to_all, gather and scatter do not reach yet; a common slip is "
+                  "one reducer for both; "
                   "construct one without "
                   "nvlink or pcie_staging for these calls");
 };
-/// `IsForm`: the arguments behind the reducer are those of reduce_scatter and all_gather, or of broadcast.
+/// `IsForm`: the arguments behind the reducer are those of the call.
 template <bool IsForm> struct form_of_ranges {
     static constexpr bool value = true;
     static_assert(

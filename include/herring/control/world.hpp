@@ -30,7 +30,8 @@ namespace HERRING_NAMESPACE {
 /// Lifetime: movable, also while reducers made from it live: they refer to the ranks, not to this object. A
 /// reducer whose world was destroyed refuses every call (`bad_state`); in the middle of a step the other
 /// ranks are told. A transport that a program constructs from a world refers to the object, which must not be
-/// moved then. The destructor leaves in order, within 5 s, and never throws.
+/// moved then. The destructor leaves in order, within 5 s, and never throws; where rank 0 carries groups that
+/// it is not in, it waits for them before, at most `default_timeout()`.
 class world {
   public:
     HERRING_SEPARABLE world();

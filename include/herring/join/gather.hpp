@@ -47,8 +47,9 @@ HERRING_SEPARABLE world join_by(gather_call gather, int rank, int size, join_opt
 ///           no second one on a rank on which the first has thrown. Not used after `join` has returned.
 /// Blocks:   as long as `gather` does, which needs a deadline of its own; then as `join()`.
 /// Errors:   as `join()`. `bad_argument` for a rank outside 0 to size − 1, or as many replies as there are no
-///           ranks; `unreachable` where `gather` throws what is no `herring::error`; `mismatch` where replies
-///           are of another job, call, size or version of Herring, or two processes have one rank.
+///           ranks; `unreachable` where `gather` throws a std::exception that is no `herring::error`;
+///           `mismatch` where replies are of another job, call, size or version of Herring, or two processes
+///           have one rank.
 /// Example:  herring::world world = herring::join(gather, rank, size); // herring/join/gather.hpp
 template <class Gather> world join(Gather&& gather, int rank, int size, join_options const& options = {}) {
     if constexpr (detail::gathers_bytes<Gather>) {

@@ -22,6 +22,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -96,10 +97,13 @@ class pmix_gather {
     HERRING_SETUP explicit pmix_gather(std::chrono::milliseconds timeout)
         : timeout_(timeout), deadline_(deadline_in(timeout)), self_(pmix_session::of_process()),
           rank_(static_cast<int>(self_.rank)) {
+        static std::atomic<unsigned> joins{0}; // the same on every rank
+        join_ = joins++;
+        constexpr int max_int = std::numeric_limits<int>::max(); // too many for a world: join says so
         read(PMIX_RANK_WILDCARD, PMIX_JOB_SIZE, pmix_attribute(PMIX_IMMEDIATE),
              [&](pmix_value_t const& value) {
                  if (value.type == PMIX_UINT32)
-                     size_ = static_cast<int>(std::min(value.data.uint32, 1u << 30));
+                     size_ = static_cast<int>(std::min<std::uint32_t>(value.data.uint32, max_int));
              });
         if (size_ < 1)
             throw error(errc::unsupported, rank_, -1, "join",
@@ -114,8 +118,7 @@ class pmix_gather {
     ///
     /// Errors: `timeout` or `peer_lost` where a rank has put nothing; `unsupported` where PMIx fails.
     HERRING_SETUP std::vector<std::vector<char>> operator()(std::span<std::byte const> mine) {
-        static std::atomic<unsigned> calls{0}; // the same on every rank
-        std::string const key = text({"herring.", calls++});
+        std::string const key = text({"herring.", join_, ".", calls_++});
         std::vector<char> bytes(reinterpret_cast<char const*>(mine.data()),
                                 reinterpret_cast<char const*>(mine.data()) + mine.size());
         pmix_value_t given{};
@@ -234,6 +237,7 @@ class pmix_gather {
     time_point deadline_;
     pmix_proc_t self_;
     int rank_, size_ = 0;
+    unsigned join_ = 0, calls_ = 0;
 };
 
 } // namespace detail

@@ -136,7 +136,7 @@ constexpr route_limits in_bytes(route_limits of) {
     std::size_t const each = std::min(of.element_bytes, of.parts.element_bytes);
     auto const whole = [&](std::size_t bytes) { return bytes / of.element_bytes * each; };
     std::size_t const chunk = std::min(of.tuning.chunk_bytes, of.slot_elements() * each),
-                      carried = of.dissemination_limit();
+                      carried = whole(of.dissemination_limit());
     of.tuning.one_hop_bytes = whole(of.tuning.one_hop_bytes);
     of.tuning.one_hop_bytes_two_nodes = whole(of.tuning.one_hop_bytes_two_nodes);
     of.tuning.dissemination_bytes = carried;

@@ -30,8 +30,8 @@ namespace HERRING_NAMESPACE::detail {
 template <class Store, class Trace, class Sharding, class Buckets = every_bucket> struct parts {
     template <class Node>
     parts(session_base& session, Node& node, Trace& trace, calls& checks)
-        : steps(session, node, trace, checks), collectives(session, steps.tensors(), steps.bounce()),
-          blocks(session, steps.tensors(), steps.bounce()) {}
+        : steps(session, node, trace, checks), collectives(session, steps.bounce()),
+          blocks(session, steps.bounce()) {}
 
     step<Store, Trace, Buckets> steps;
     collective<Store, Sharding> collectives;

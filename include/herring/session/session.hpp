@@ -314,7 +314,9 @@ class basic_session : public session_links<typename Pack::transport, typename Pa
             trace_.record(trace_event::bucket_submitted,
                           {.index = e.label,
                            .execution = this->requested(),
-                           .bytes = of_one_node ? 0 : e.elements * sizeof(element)});
+                           .bytes = of_one_node           ? 0
+                                    : e.element_bytes > 0 ? e.bytes(e.elements)
+                                                          : e.elements * sizeof(element)});
         }
         std::uint64_t const number = running_->submit(e);
         driver_->submitted();

@@ -25,7 +25,6 @@
 #include <cstdint>
 #include <cstring>
 #include <span>
-#include <utility>
 #include <vector>
 
 namespace HERRING_NAMESPACE::detail {
@@ -47,13 +46,12 @@ struct block_program {
 ///           nodes of several ranks it is copied to the message, to the result and out. A rank's block for
 ///           itself is copied once.
 /// Memory:   O(ranks · bounce slots), at construction.
-/// Lifetime: refers to the session's values, its tensor store and its bounce buffers.
+/// Lifetime: refers to the session's values and its bounce buffers.
 template <class Store> class block_exchange {
   public:
-    block_exchange(session_base& session, Store& tensors, bounce_buffers<Store>& bounce)
-        : session_(session), store_(tensors), bounce_(bounce), bytes_(in_bytes(session.plan())),
-          rank_(session.ranks().rank()), ranks_(session.ranks().size()),
-          one_node_(session.plan().nodes == 1) {
+    block_exchange(session_base& session, bounce_buffers<Store>& bounce)
+        : session_(session), bounce_(bounce), bytes_(in_bytes(session.plan())), rank_(session.ranks().rank()),
+          ranks_(session.ranks().size()), one_node_(session.plan().nodes == 1) {
         auto const count = static_cast<std::size_t>(ranks_);
         for (std::vector<std::size_t>* const one : {&sent_at_, &received_at_, &most_, &boxed_at_})
             one->resize(count);
@@ -147,9 +145,14 @@ template <class Store> class block_exchange {
         return most;
     }
     std::size_t most_from(int sender) const noexcept {
+        block_sizes const& sizes = program_.sizes;
+        if (sizes.table == nullptr) {
+            bool const gives = sizes.to < 0 ? ranks_ > 1 : sizes.to != sender;
+            return gives && (sizes.from < 0 || sizes.from == sender) ? sizes.each : 0;
+        }
         std::size_t most = 0;
         for (int r = 0; r < ranks_; ++r)
-            if (r != sender) most = std::max(most, program_.sizes.of(sender, r));
+            if (r != sender) most = std::max(most, sizes.of(sender, r));
         return most;
     }
     // The ranges of buckets: of the ranks that send blocks, or of those that receive them.
@@ -260,8 +263,10 @@ template <class Store> class block_exchange {
                           out = one_node_         ? 0
                                 : sizes.from >= 0 ? 1
                                                   : ranks,
-                          bytes =
-                              session_.memory().piece_elements * session_.plan().element_bytes / (in + out);
+                          // In a gather, results begin at a line behind a byte of each rank that gets none.
+            taken = one_node_ || sizes.to < 0 ? 0 : round_up(ranks, 64),
+                          all = session_.memory().piece_elements * session_.plan().element_bytes,
+                          bytes = (all > taken ? all - taken : all) / (in + out);
         return bytes < 64 ? std::max(bytes, std::size_t{1}) : bytes / 64 * 64;
     }
     // Where the slot of a sender has the block to a receiver.
@@ -295,7 +300,7 @@ template <class Store> class block_exchange {
         return {in_ + sent_at_[static_cast<std::size_t>(1 - rank_)] + before,
                 std::min(largest_ - before, slice)};
     }
-    template <class Session> void submit_piece(Session& session, std::size_t n, std::size_t slice) {
+    template <class Session> std::uint64_t submit_piece(Session& session, std::size_t n, std::size_t slice) {
         division& of = divisions_[n % memory_map::bounce_slots]; // of a slot that is free
         divide(of, n * slice, slice);
         of.piece.results = one_node_ ? 0 : round_up(of.whole.elements, 64);
@@ -305,28 +310,19 @@ template <class Store> class block_exchange {
         at.next = next_in_slot(n, slice);
         execution e = execution_of(of, n);
         at.put_into(e);
-        submitted_ = session.submit(e);
+        return session.submit(e);
     }
     template <class Session> status run_pieces(Session& session, std::size_t of_rank, time_point deadline) {
         std::size_t const each = slice(), count = divide_up(largest_, each);
         landing_ = of_rank * static_cast<std::size_t>(ranks_) >= streamed_results ? copy_mode::streamed
                                                                                   : copy_mode::cached;
         begin_ranges(false);
-        bounce_.begin();
-        bool own = false;
-        for (std::size_t n = 0;;) {
-            for (; n < count && !bounce_.full(); ++n) submit_piece(session, n, each);
-            if (!std::exchange(own, true)) copy_own(in_, out_);
-            if (bounce_.copy_out_next(session_)) continue;
-            if (bounce_.empty() || session.failed() != nullptr) break;
-            session.until(bounce_.awaited(), deadline);
-        }
-        if (status ended = session.fail_with(store_.failed()); !ended.ok()) return ended;
-        return session.finish(submitted_, deadline);
+        return bounce_.pass(
+            session, count, deadline, [&](std::size_t n) { return submit_piece(session, n, each); },
+            [&] { copy_own(in_, out_); });
     }
 
     session_base& session_;
-    Store& store_;
     bounce_buffers<Store>& bounce_;
     route_limits const bytes_;
     int const rank_, ranks_;
@@ -344,7 +340,6 @@ template <class Store> class block_exchange {
     std::uint64_t label_ = 0; // for fingerprints
     bool of_senders_ = false;
     copy_mode landing_ = copy_mode::cached;
-    std::uint64_t submitted_ = 0; // executions, with the last one
 };
 
 } // namespace HERRING_NAMESPACE::detail

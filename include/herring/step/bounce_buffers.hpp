@@ -4,8 +4,10 @@
 #define HERRING_STEP_BOUNCE_BUFFERS_HPP
 
 #include "herring/base/config.hpp"
+#include "herring/base/error.hpp"
 #include "herring/base/fixed_array.hpp"
 #include "herring/engine/execution.hpp"
+#include "herring/machine/time.hpp"
 #include "herring/plan/memory_map.hpp"
 #include "herring/plan/plan.hpp"
 
@@ -109,6 +111,29 @@ template <class Store> class bounce_buffers {
         auto const& [piece, number] = used_[slot];
         store_.copy_out(slot, piece.all(), session.ended(number), number + 1);
         return true;
+    }
+
+    /// Passes `count` pieces through the slots. `submit(n)` copies in piece n and submits it; it returns how
+    /// many executions are submitted then, or 0 where this rank has no such piece. `meanwhile()` runs once,
+    /// while the first pieces are on their way.
+    ///
+    /// Errors: returns the failure of the session or of the store.
+    template <class Session, class Submit, class Meanwhile>
+    status pass(Session& session, std::size_t count, time_point deadline, Submit const& submit,
+                Meanwhile const& meanwhile) {
+        std::uint64_t submitted = 0;
+        begin();
+        for (std::size_t n = 0;;) {
+            bool const is_first = n == 0;
+            for (; n < count && !full(); ++n)
+                if (std::uint64_t const with = submit(n); with > 0) submitted = with;
+            if (is_first) meanwhile();
+            if (copy_out_next(session)) continue;
+            if (empty() || session.failed() != nullptr) break;
+            session.until(awaited(), deadline);
+        }
+        if (status ended = session.fail_with(store_.failed()); !ended.ok()) return ended;
+        return session.finish(submitted, deadline);
     }
 
   private:

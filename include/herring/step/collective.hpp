@@ -106,15 +106,15 @@ HERRING_SEPARABLE void check_root(calls& checks, char const* operation, int root
 ///           one node a rank reads what it takes from the others' copies, and does not copy in what it alone
 ///           reads.
 /// Memory:   O(ranks), at construction.
-/// Lifetime: refers to the session's values, its tensor store and its bounce buffers.
+/// Lifetime: refers to the session's values and its bounce buffers.
 template <class Store, class Sharding> class collective {
     using share = collective_program::share;
 
   public:
-    collective(session_base& session, Store& tensors, bounce_buffers<Store>& bounce)
-        : session_(session), store_(tensors), bounce_(bounce), rank_(session.ranks().rank()),
-          ranks_(session.ranks().size()), workers_(session.map().workers()),
-          exchanges_(session.plan().nodes == 1 && ranks_ == 2), bytes_(in_bytes(session.plan())),
+    collective(session_base& session, bounce_buffers<Store>& bounce)
+        : session_(session), bounce_(bounce), rank_(session.ranks().rank()), ranks_(session.ranks().size()),
+          workers_(session.map().workers()), exchanges_(session.plan().nodes == 1 && ranks_ == 2),
+          bytes_(in_bytes(session.plan())),
           of_elements_(measured(session.plan(), session.memory().piece_elements)),
           of_bytes_(measured(bytes_, session.memory().piece_elements * session.plan().element_bytes)) {
         auto const count = static_cast<std::size_t>(ranks_);
@@ -323,15 +323,15 @@ template <class Store, class Sharding> class collective {
         return {in_ + (from + before) * element_bytes(),
                 division_of(n).owned[static_cast<std::size_t>(read)].elements * element_bytes()};
     }
-    template <class Session> void submit_piece(Session& session, std::size_t n) noexcept {
+    template <class Session> std::uint64_t submit_piece(Session& session, std::size_t n) noexcept {
         bounced_piece piece = bounce_.next_piece(elements_of(n), element_bytes());
-        if (piece.elements == 0) return;
+        if (piece.elements == 0) return 0;
         list_segments(n, piece);
         piece_place at = bounce_.copy_in(piece, session.requested());
         if (!at.lent.empty()) at.next = next_in_slot(n);
         execution e = execution_of(division_of(n), n);
         at.put_into(e);
-        submitted_ = session.submit(e);
+        return session.submit(e);
     }
 
     bool gives() const noexcept {
@@ -379,15 +379,8 @@ template <class Store, class Sharding> class collective {
         if (count_ > full_ + 1) divide(mixed_, full_, size_);
         if (count_ > full_ + 2) divide(rest_, full_ + 1, size_);
         divide(last_, count_ - 1, most - (count_ - 1) * size_);
-        bounce_.begin();
-        for (std::size_t n = 0;;) {
-            for (; n < count_ && !bounce_.full(); ++n) submit_piece(session, n);
-            if (bounce_.copy_out_next(session_)) continue;
-            if (bounce_.empty() || session.failed() != nullptr) break;
-            session.until(bounce_.awaited(), deadline);
-        }
-        if (status ended = session.fail_with(store_.failed()); !ended.ok()) return ended;
-        return session.finish(submitted_, deadline);
+        return bounce_.pass(
+            session, count_, deadline, [&](std::size_t n) { return submit_piece(session, n); }, [] {});
     }
 
     // True if other nodes' parts come before results do.
@@ -419,7 +412,6 @@ template <class Store, class Sharding> class collective {
     }
 
     session_base& session_;
-    Store& store_;
     bounce_buffers<Store>& bounce_;
     int const rank_, ranks_, workers_;
     bool const
@@ -444,7 +436,6 @@ template <class Store, class Sharding> class collective {
     bool reads_own_ = false;
     bool streams_ = false;
     copy_mode landing_ = copy_mode::cached;
-    std::uint64_t submitted_ = 0; // executions, with the last one
 };
 
 } // namespace HERRING_NAMESPACE::detail

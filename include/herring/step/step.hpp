@@ -60,7 +60,6 @@ template <class Store, class Trace, class Buckets = every_bucket> class step {
                                    2 * static_cast<std::size_t>(session.ranks().size()))) {}
 
     step_ledger const& ledger() const noexcept { return ledger_; }
-    Store& tensors() noexcept { return store_; }
     bounce_type& bounce() noexcept { return bounce_; }
     /// To be chosen between steps.
     Buckets& leaving() noexcept { return leaving_; }

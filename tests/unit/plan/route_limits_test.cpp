@@ -114,6 +114,10 @@ TEST_CASE("route_limits: buckets of bytes fit the memory of elements") {
     CHECK(five.dissemination_limit() == 48);
     CHECK(bytes.dissemination_limit() == 48);
     CHECK(bytes.dissemination_buffer_bytes() == five.dissemination_buffer_bytes());
+    route_limits halved = five; // parts of an element's accumulator, of half its size
+    halved.element_bytes = 8;
+    halved.parts = {4, part_kind::accumulator};
+    CHECK(detail::in_bytes(halved).dissemination_buffer_bytes() <= halved.dissemination_buffer_bytes());
 }
 
 TEST_CASE("route_limits: a window has two chunks at least") {

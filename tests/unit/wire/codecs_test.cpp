@@ -33,72 +33,43 @@ TEST_CASE("as_is: every bit comes back, but those of a NaN") {
 
 } // namespace as_is_test
 
-namespace bf16_test {
+namespace sixteen_bits_test {
 
 using herring::wire::bf16;
-static_assert(std::is_empty_v<bf16> && !bf16::facts.exact && bf16::bytes<float>(10) == 20);
-static_assert(herring::wire_supports<bf16, herring::bfloat16> && !herring::wire_supports<bf16, double>);
-
-TEST_CASE("bf16: every value of 16 bits comes back, in vectors and at the end of a row") {
-    std::vector<float> row;
-    for (unsigned bits = 0; bits < 0x1'0000; ++bits)
-        if ((bits & 0x7fff) <= 0x7f80)
-            row.push_back(
-                static_cast<float>(__builtin_bit_cast(herring::bfloat16, static_cast<std::uint16_t>(bits))));
-    std::vector<std::byte> bytes(bf16::bytes<float>(row.size()));
-    std::vector<float> back(row.size());
-    bf16::encode<float>(row, bytes);
-    bf16::decode<float>(bytes, back);
-    CHECK(std::memcmp(row.data(), back.data(), row.size() * sizeof(float)) == 0);
-}
-
-TEST_CASE("bf16: one by one, numbers have the bits that they have in a row") {
-    std::vector<float> row(1000);
-    std::uint32_t seed = 5;
-    for (float& x : row) {
-        seed = seed * 1664525u + 1013904223u;
-        x = std::ldexp(static_cast<float>(static_cast<std::int32_t>(seed)),
-                       -20 - static_cast<int>(seed % 29));
-    }
-    std::vector<std::byte> bytes(bf16::bytes<float>(row.size())), one(2);
-    bf16::encode<float>(row, bytes);
-    for (std::size_t i = 0; i < row.size(); ++i) {
-        bf16::encode<float>(std::span<float const>(row).subspan(i, 1), one);
-        CHECK(std::memcmp(one.data(), bytes.data() + 2 * i, 2) == 0);
-    }
-}
-
-TEST_CASE("bf16: the largest number is one") {
-    std::vector<float> const row{bf16::facts.largest, -bf16::facts.largest, bf16::facts.one};
-    std::vector<std::byte> bytes(bf16::bytes<float>(3));
-    std::vector<float> back(3);
-    bf16::encode<float>(row, bytes);
-    bf16::decode<float>(bytes, back);
-    CHECK(row == back);
-}
-
-} // namespace bf16_test
-
-namespace fp16_test {
-
 using herring::wire::fp16;
+static_assert(std::is_empty_v<bf16> && !bf16::facts.exact && bf16::bytes<float>(10) == 20);
 static_assert(std::is_empty_v<fp16> && !fp16::facts.exact && fp16::bytes<float>(10) == 20);
+static_assert(herring::wire_supports<bf16, herring::bfloat16> && !herring::wire_supports<bf16, double>);
 static_assert(herring::wire_supports<fp16, herring::bfloat16> && !herring::wire_supports<fp16, double>);
 
-TEST_CASE("fp16: every value of 16 bits comes back, in vectors and at the end of a row") {
+struct bf16_values {
+    using codec = bf16;
+    using element = herring::bfloat16;
+    static constexpr unsigned infinity = 0x7f80;
+};
+struct fp16_values {
+    using codec = fp16;
+    using element = herring::float16;
+    static constexpr unsigned infinity = 0x7c00;
+};
+
+TEST_CASE_TEMPLATE("bf16, fp16: every value of 16 bits comes back, in vectors and at the end of a row", T,
+                   bf16_values, fp16_values) {
+    using codec = typename T::codec;
     std::vector<float> row;
     for (unsigned bits = 0; bits < 0x1'0000; ++bits)
-        if ((bits & 0x7fff) <= 0x7c00)
-            row.push_back(
-                static_cast<float>(__builtin_bit_cast(herring::float16, static_cast<std::uint16_t>(bits))));
-    std::vector<std::byte> bytes(fp16::bytes<float>(row.size()));
+        if ((bits & 0x7fff) <= T::infinity)
+            row.push_back(static_cast<float>(
+                __builtin_bit_cast(typename T::element, static_cast<std::uint16_t>(bits))));
+    std::vector<std::byte> bytes(codec::template bytes<float>(row.size()));
     std::vector<float> back(row.size());
-    fp16::encode<float>(row, bytes);
-    fp16::decode<float>(bytes, back);
+    codec::template encode<float>(row, bytes);
+    codec::template decode<float>(bytes, back);
     CHECK(std::memcmp(row.data(), back.data(), row.size() * sizeof(float)) == 0);
 }
 
-TEST_CASE("fp16: one by one, numbers have the bits that they have in a row") {
+TEST_CASE_TEMPLATE("bf16, fp16: one by one, numbers have the bits that they have in a row", codec, bf16,
+                   fp16) {
     std::vector<float> row(1000);
     std::uint32_t seed = 5;
     for (float& x : row) {
@@ -106,24 +77,24 @@ TEST_CASE("fp16: one by one, numbers have the bits that they have in a row") {
         x = std::ldexp(static_cast<float>(static_cast<std::int32_t>(seed)),
                        -20 - static_cast<int>(seed % 29));
     }
-    std::vector<std::byte> bytes(fp16::bytes<float>(row.size())), one(2);
-    fp16::encode<float>(row, bytes);
+    std::vector<std::byte> bytes(codec::template bytes<float>(row.size())), one(2);
+    codec::template encode<float>(row, bytes);
     for (std::size_t i = 0; i < row.size(); ++i) {
-        fp16::encode<float>(std::span<float const>(row).subspan(i, 1), one);
+        codec::template encode<float>(std::span<float const>(row).subspan(i, 1), one);
         CHECK(std::memcmp(one.data(), bytes.data() + 2 * i, 2) == 0);
     }
 }
 
-TEST_CASE("fp16: the largest number is one") {
-    std::vector<float> const row{fp16::facts.largest, -fp16::facts.largest, fp16::facts.one};
-    std::vector<std::byte> bytes(fp16::bytes<float>(3));
+TEST_CASE_TEMPLATE("bf16, fp16: the largest number is one", codec, bf16, fp16) {
+    std::vector<float> const row{codec::facts.largest, -codec::facts.largest, codec::facts.one};
+    std::vector<std::byte> bytes(codec::template bytes<float>(3));
     std::vector<float> back(3);
-    fp16::encode<float>(row, bytes);
-    fp16::decode<float>(bytes, back);
+    codec::template encode<float>(row, bytes);
+    codec::template decode<float>(bytes, back);
     CHECK(row == back);
 }
 
-} // namespace fp16_test
+} // namespace sixteen_bits_test
 
 namespace lanes_of_test {
 

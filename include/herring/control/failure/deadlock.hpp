@@ -66,6 +66,15 @@ constexpr std::uint64_t channel_in(std::uint64_t world, std::uint64_t own) noexc
 }
 constexpr std::uint64_t world_of_channel(std::uint64_t channel) noexcept { return channel >> 24; }
 
+/// Drops the reports with a wait in a world that has failed or is gone, for which `lives(number)` is false:
+/// such a wait has ended without its operation, and its rank goes on.
+template <class Lives>
+HERRING_SETUP void drop_ended_waits(std::span<blocked_report> reports, Lives const& lives) {
+    for (blocked_report& one : reports)
+        for (std::size_t w = 0; w < one.waits; ++w)
+            if (!lives(world_of_channel(one.waiting[w].channel))) one = {};
+}
+
 /// A rank that never goes on, and a rank that it waits for.
 struct deadlock {
     int rank = -1; ///< −1: no deadlock is proven
@@ -129,12 +138,6 @@ class deadlock_search {
     bool one_process_;
     std::uint64_t waits_ = 0; // of the set
 };
-
-/// Finds a deadlock among the ranks that wait in the world of this number.
-HERRING_SETUP inline deadlock find_deadlock(std::span<blocked_report const> all, bool one_process,
-                                            std::uint64_t world = 0) {
-    return deadlock_search(all, one_process).in(world);
-}
 
 /// Returns the deadlock in words, as a failure that its rank reports.
 HERRING_SETUP inline failure describe(deadlock const& found) noexcept {

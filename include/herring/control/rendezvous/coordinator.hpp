@@ -48,7 +48,12 @@ class coordinator final : public acceptor {
         if (unread_ && !failed()) {
             if (now >= look_at_) {
                 unread_ = false;
-                deadlock_search const all({reports_.data(), reports_.size()}, false);
+                std::span<blocked_report> const reports(reports_.data(), reports_.size());
+                drop_ended_waits(reports, [this](std::uint64_t number) {
+                    carried_world const* const w = world_with(number);
+                    return w != nullptr && !w->failed();
+                });
+                deadlock_search const all(reports, false);
                 for (carried_world& w : worlds_)
                     if (!w.probes.active() && !w.failed()) look_for_deadlock(w, all);
                 look_at_ = now + std::chrono::milliseconds(250); // one look for the reports of many ranks

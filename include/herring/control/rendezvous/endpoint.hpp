@@ -238,13 +238,17 @@ template <class Role> class control_endpoint : public endpoint_base {
             {
                 monitor::guard const held(lock_);
                 stops = stop_;
-                bool const fails = joined().failed();
-                calls = fails && stage_ == stage::joined && !std::exchange(handler_called_, fails);
+                calls = must_call_handler();
                 if (!stops && !calls) catching([&] { timeout_ms = until_next(); });
                 if (timeout_ms >= 0) stall_.expect(clock::now(), std::chrono::milliseconds(timeout_ms));
             }
             // Without the lock: the failure changes no more.
-            if (calls) settings_.on_failure(as_seen_by(joined().failure_, settings_.rank));
+            if (calls) {
+                settings_.on_failure(as_seen_by(joined().failure_, settings_.rank));
+                monitor::guard const held(lock_);
+                handler_called_ = true;
+                lock_.notify_all();
+            }
             if (stops) return;
             if (calls) continue;
             std::span<epoll_event const> const events = thread_.sleep(timeout_ms);
@@ -402,7 +406,6 @@ template <class Role> class control_endpoint : public endpoint_base {
 
     blocked_report last_report_{};
     bool stop_ = false;
-    bool handler_called_ = false; // of the program
     time_point heartbeat_at_{}, check_at_{};
     signs_of_life signs_{}; // since the last heartbeat
     time_point signs_since_{};

@@ -60,6 +60,8 @@ class endpoint_base {
     /// live that it carries for others. Takes the lock.
     HERRING_SETUP void leave(carried_world& w) noexcept {
         monitor::guard const held(lock_);
+        // The handler of the joined world is not called after that world's destructor.
+        while (w.number == 0 && must_call_handler()) lock_.wait_until(clock::now() + std::chrono::seconds(1));
         if (!std::exchange(w.here, false)) return;
         bool last = true, any_failed = false;
         for (carried_world const& each : worlds_) {
@@ -117,6 +119,11 @@ class endpoint_base {
     static std::size_t at(int i) noexcept { return static_cast<std::size_t>(i); }
     /// The joined world.
     carried_world& joined() noexcept { return worlds_.front(); }
+    /// True if the thread has to call the program's `on_failure`.
+    bool must_call_handler() noexcept {
+        return settings_.on_failure && stage_ == stage::joined && joined().here && joined().failed() &&
+               !handler_called_;
+    }
     /// True if all worlds have failed.
     HERRING_SETUP bool failed() const noexcept {
         for (carried_world const& w : worlds_)
@@ -142,6 +149,7 @@ class endpoint_base {
         int const size = static_cast<int>(members.size());
         carried_world& made = worlds_.emplace_back(number, std::move(members), size, settings_.rank);
         if (made.held) holders_.fetch_add(1, std::memory_order_relaxed);
+        for (int r = 0; settings_.rank == 0 && r < size; ++r) made.left[at(r)] = gone_[at(made.joined(r))];
         return made;
     }
     /// Forgets groups of which no message is due any more.
@@ -427,7 +435,8 @@ class endpoint_base {
     connection_set connections_;
     stage stage_ = stage::joining;
     bool leaving_ = false;
-    fixed_array<bool> gone_; // rank → it has said goodbye, or is lost
+    bool handler_called_ = false; // `on_failure`, which has returned
+    fixed_array<bool> gone_;      // rank → it has said goodbye, or is lost
     failure why_refused_{};
     std::string last_trouble_;
     std::list<carried_world> worlds_;       // the first is the joined one; their places stay

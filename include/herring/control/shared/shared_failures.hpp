@@ -71,25 +71,6 @@ class shared_failures : public region_layout {
         look_for_root_cause(by, of, std::span<int const>(&of.why.peer, 1));
     }
 
-    /// Shows, to the whole launched world, that `rank` can only wait, and looks whether all reports
-    /// together are a deadlock in which a rank waits here.
-    ///
-    /// Threads:  of one rank, one at a time.
-    HERRING_SETUP void report_blocked(int rank, blocked_report const& mine) noexcept {
-        launched_.report_of(launched_rank(rank)).show(mine);
-        try {
-            fixed_array<blocked_report> all(static_cast<std::size_t>(launched_.ranks_));
-            for (int r = 0; r < launched_.ranks_; ++r)
-                launched_.report_of(r).read(all[static_cast<std::size_t>(r)]);
-            deadlock found = find_deadlock({all.data(), all.size()}, !processes_, number_);
-            found.rank = rank_of(found.rank);
-            found.other = rank_of(found.other);
-            if (found.rank >= 0 && found.other >= 0) fail(rank, describe(found));
-        } catch (std::bad_alloc const&) {
-            // The deadline will end the wait.
-        }
-    }
-
   protected:
     /// `launched`: the region of the launched world; nullptr: this one is. `number`: of a group, from 1.
     shared_failures(int ranks, std::size_t head_bytes, bool processes, failure_detector_options const& times,

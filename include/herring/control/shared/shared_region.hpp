@@ -129,7 +129,7 @@ class shared_region : public shared_failures {
     /// Splits this world: returns the group of this rank, nullptr where it is in none. Each rank of a group
     /// gives `give_back` a call in the end.
     ///
-    /// Errors:  `no_resources` on all ranks where no block is free, which does not end this world.
+    /// Errors:  `no_resources` on all ranks of groups where no block is free, which does not end this world.
     HERRING_SETUP shared_region* split(collective_cursor& at, std::string_view operation,
                                        split_choice const& mine, time_point deadline) {
         std::size_t const half = begin(at, operation, collective_kind::split, 0);
@@ -167,9 +167,51 @@ class shared_region : public shared_failures {
         launched().users_[which / launched().block_bytes()].fetch_sub(1, std::memory_order_acq_rel);
     }
 
+    /// Shows, to the whole launched world, that `rank` can only wait, and looks whether the reports of all
+    /// ranks are a deadlock. Ends each world in which a rank of it waits.
+    ///
+    /// Threads:  of one rank, one at a time.
+    HERRING_SETUP void report_blocked(int rank, blocked_report const& mine) noexcept {
+        shared_region& root = launched();
+        root.report_of(launched_rank(rank)).show(mine);
+        try {
+            fixed_array<blocked_report> all(static_cast<std::size_t>(root.ranks_));
+            for (int r = 0; r < root.ranks_; ++r) root.report_of(r).read(all[static_cast<std::size_t>(r)]);
+            std::vector<std::uint64_t> living; // looked up behind the reports
+            auto const each_world = [&](auto const& visit) {
+                visit(root);
+                root.each_group(visit);
+            };
+            each_world([&](shared_region& one) {
+                if (!one.has_failed()) living.push_back(one.number_);
+            });
+            std::span<blocked_report> const reports(all.data(), all.size());
+            drop_ended_waits(reports, [&](std::uint64_t number) {
+                return std::find(living.begin(), living.end(), number) != living.end();
+            });
+            deadlock_search const search(reports, !processes_);
+            each_world([&](shared_region& one) {
+                deadlock found = search.in(one.number_);
+                found.rank = one.rank_of(found.rank);
+                found.other = one.rank_of(found.other);
+                if (found.rank >= 0 && found.other >= 0) one.fail(found.rank, describe(found));
+            });
+        } catch (std::bad_alloc const&) {
+            // The deadline will end the wait.
+        }
+    }
+
     /// Calls `visit(region, rank)` for each group that this rank of the launched world is in: the launcher
     /// tells there what became of its process.
     template <class Visit> HERRING_SETUP void each_group_of(int rank, Visit const& visit) {
+        each_group([&](shared_region& group) {
+            if (int const there = group.rank_of(rank); there >= 0) visit(group, there);
+        });
+    }
+
+  private:
+    /// Calls `visit(region)` for each group; this is the launched world.
+    template <class Visit> HERRING_SETUP void each_group(Visit const& visit) {
         for (std::size_t b = 0; users_ != nullptr && b < most_blocks; ++b) {
             std::uint32_t users = users_[b].load(std::memory_order_acquire);
             do { // while this process is a user the block stays as it is
@@ -178,14 +220,13 @@ class shared_region : public shared_failures {
             if (users == 0 || (users & under_construction) != 0) continue;
             for (std::byte* at = block(b); at != nullptr;) {
                 auto& region = *reinterpret_cast<shared_region*>(at);
-                if (int const there = region.rank_of(rank); there >= 0) visit(region, there);
+                visit(region);
                 at = region.last_ ? nullptr : at + bytes_for(region.ranks_, sizeof(shared_region));
             }
             users_[b].fetch_sub(1, std::memory_order_acq_rel);
         }
     }
 
-  private:
     static constexpr std::size_t most_blocks = 256;
     static constexpr std::uint32_t under_construction = 1u << 31;
     static constexpr std::size_t most_bytes = std::size_t{1} << 40; // of a rank: the sum of all is below 2^64

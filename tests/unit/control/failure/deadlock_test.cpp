@@ -4,12 +4,13 @@
 
 #include "doctest/doctest.h"
 
+#include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
 using namespace herring;
 using detail::blocked_report;
-using detail::find_deadlock;
 using entry = detail::blocked_report::entry;
 
 namespace {
@@ -19,6 +20,10 @@ blocked_report report(std::vector<entry> const& waiting, std::vector<entry> cons
     for (entry const& e : begun) made.begun[made.channels++] = e;
     made.waits_of_process = made.waits;
     return made;
+}
+detail::deadlock find_deadlock(std::span<blocked_report const> all, bool one_process,
+                               std::uint64_t world = 0) {
+    return detail::deadlock_search(all, one_process).in(world);
 }
 int proven(std::vector<blocked_report> const& all, bool one_process = false) {
     return find_deadlock({all.data(), all.size()}, one_process).rank;
@@ -123,4 +128,17 @@ TEST_CASE("deadlock: ranks that wait for each other in several worlds are found 
     all[3] = report({}, {{0, 3}, {row_1, 5}, {column_1, 5}});
     for (std::uint64_t world = 0; world <= 4; ++world)
         CHECK(find_deadlock({all.data(), all.size()}, false, world).rank == -1);
+}
+
+TEST_CASE("deadlock: a wait that a failure of its world has ended proves nothing about another world") {
+    using detail::channel_in;
+    // 0 waited for 1 in world 1, which has failed, and computes; 1 waits for 0 in world 2.
+    std::uint64_t const first = channel_in(1, 0), second = channel_in(2, 0);
+    std::vector<blocked_report> all{report({{first, 5}}, {{first, 6}, {second, 3}}),
+                                    report({{second, 3}}, {{first, 5}, {second, 4}})};
+    CHECK(find_deadlock(all, false, 2).rank == 1);
+    detail::drop_ended_waits(all, [](std::uint64_t world) { return world != 1; });
+    CHECK(find_deadlock(all, false, 2).rank == -1);
+    CHECK(all[0].waits == 0);
+    CHECK(all[1].waits == 1);
 }
