@@ -161,8 +161,8 @@ HERRING_SETUP inline std::string unknown_variables(variables const& from) {
         "HERRING_RATE",      "HERRING_ROLE",        "HERRING_SECRET",       "HERRING_SECRET_FILE",
         "HERRING_SIZE",      "HERRING_TIMELINE_DIR"};
     // Variables of module systems and of tests; a name that ends in _ is a prefix.
-    static constexpr std::string_view others[] = {"HERRING_DIR", "HERRING_HOME", "HERRING_ROOT",
-                                                  "HERRING_TEST_", "HERRING_STAND_IN_"};
+    static constexpr std::string_view others[] = {"HERRING_DIR",   "HERRING_HOME",      "HERRING_ROOT",
+                                                  "HERRING_TEST_", "HERRING_STAND_IN_", "HERRING_TORCH_"};
     std::string found;
     from.each([&](std::string_view name) {
         if (!name.starts_with("HERRING_")) return;

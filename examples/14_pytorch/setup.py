@@ -1,0 +1,64 @@
+"""Builds herring_torch: a Python module against the installed torch, and collectives without torch.
+
+HERRING_TORCH_TARGETS: "native" (the default) compiles for this machine. A wheel that travels names levels:
+"x86-64-v2 x86-64-v3 x86-64-v4"; Python takes the highest that fits. CXX and CXXFLAGS as usual.
+"""
+
+import os
+import pathlib
+import re
+import shlex
+import shutil
+import subprocess
+
+import setuptools
+import torch
+from torch.utils.cpp_extension import BuildExtension, CppExtension
+
+here = pathlib.Path(__file__).resolve().parent
+include = here.parents[1] / "include"
+version = re.search(r'HERRING_VERSION_STRING "([^"]+)"', (include / "herring/base/version.hpp").read_text())[1]
+targets = os.environ.get("HERRING_TORCH_TARGETS", "native").split()
+flags = ["-std=c++20", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-pthread"]
+
+
+class Build(BuildExtension):
+    def run(self):
+        to = (here / "src" if self.inplace else pathlib.Path(self.build_lib)) / "herring_torch"
+        to.mkdir(parents=True, exist_ok=True)
+        compiler = shlex.split(os.environ.get("CXX", "g++"))
+        # Beside the module, which takes as long.
+        running = [
+            subprocess.Popen(
+                compiler + flags + shlex.split(os.environ.get("CXXFLAGS", ""))
+                + [f"-march={target}", f"-I{include}", "-o", str(to / f"_collectives.{target}.so"),
+                   str(here / "collectives.cpp")]
+            )
+            for target in targets
+        ]
+        try:
+            super().run()
+        finally:
+            codes = [one.wait() for one in running]
+        if any(codes):
+            raise RuntimeError(f"herring_torch: {compiler[0]} could not compile collectives.cpp; it needs C++20: "
+                               "g++ 12 or clang 14, named by CXX")
+        shutil.rmtree(to / "include", ignore_errors=True)
+        shutil.copytree(include, to / "include")
+        (to / "_built.py").write_text(
+            f"HERRING = {version!r}\nTORCH = {torch.__version__.split('+')[0]!r}\nTARGETS = {targets!r}\n"
+        )
+
+
+setuptools.setup(
+    version=version,
+    ext_modules=[
+        CppExtension(
+            "herring_torch._backend",
+            [os.path.relpath(here / "module.cpp")],
+            include_dirs=[str(include)],
+            extra_compile_args=["-std=c++20", "-O1", "-g0", "-fvisibility=hidden"],
+        )
+    ],
+    cmdclass={"build_ext": Build},
+)

@@ -1,0 +1,138 @@
+"""Shared libraries of collectives, which know no torch: the package's, and those of compile()."""
+
+import ctypes
+import hashlib
+import os
+import pathlib
+import re
+import shlex
+import shutil
+import subprocess
+import tempfile
+
+from . import _built
+
+here = pathlib.Path(__file__).parent
+
+
+class CompileError(RuntimeError):
+    """What compile() could not do, in a sentence."""
+
+
+def includes():
+    """The folder with Herring's headers."""
+    return str(here / "include")
+
+
+_tables = {}
+
+
+def table(library):
+    """The address of a library's table of calls. The library stays loaded."""
+    library = str(library)
+    if library not in _tables:
+        loaded = ctypes.CDLL(library)
+        loaded.herring_torch_table.restype = ctypes.c_void_p
+        _tables[library] = loaded.herring_torch_table()
+    return _tables[library]
+
+
+_LEVELS = {  # the flags of /proc/cpuinfo that a level adds
+    "x86-64-v4": "avx512f avx512bw avx512cd avx512dq avx512vl",
+    "x86-64-v3": "avx avx2 bmi1 bmi2 f16c fma abm movbe",
+    "x86-64-v2": "cx16 lahf_lm popcnt sse4_1 sse4_2 ssse3",
+}
+
+
+def default(cpuinfo="/proc/cpuinfo"):
+    """The package's library for this machine: the one that was compiled here, or the highest level that fits."""
+    if "native" in _built.TARGETS:
+        return here / "_collectives.native.so"
+    has = set(re.search(r"^flags\s*:(.*)$", pathlib.Path(cpuinfo).read_text(), re.M)[1].split())
+    needed = set()
+    fits = None
+    for level in reversed(_LEVELS):
+        needed |= set(_LEVELS[level].split())
+        if level in _built.TARGETS and needed <= has:
+            fits = level
+    if fits is None:
+        raise ImportError(
+            f"herring_torch was compiled for {', '.join(_built.TARGETS)}, and this machine has none of them; "
+            "install it from source: pip install --no-build-isolation examples/14_pytorch"
+        )
+    return here / f"_collectives.{fits}.so"
+
+
+def source(policies):
+    """The C++ of a pack: its headers are those that are named like a policy."""
+    headers = [h for h in (f"herring/{axis}/{policy}.hpp" for axis, policy in re.findall(r"(\w+)::(\w+)", policies))
+               if (here / "include" / h).is_file()]
+    lines = [f"#include <{h}>" for h in ["herring/herring.hpp", *dict.fromkeys(headers)]]
+    return "\n".join([*lines, "#include <herring/torch/collectives.hpp>", "using namespace herring;",
+                      f"HERRING_TORCH_COLLECTIVES({policies})", ""])
+
+
+def _sentence(errors):
+    """The library's own sentence in a compiler's output, else its first error."""
+    own = re.search(r"\[HRG-\w+\][^\n]*", errors)
+    if own:
+        return own[0].rstrip('"')
+    first = re.search(r"error: ([^\n]*)", errors)
+    return first[1] if first else errors.strip()[:400]
+
+
+def compiled(policies, flags):
+    """The library of these policies and its digest, from the cache or compiled now."""
+    if re.search(r'[;{}#"\\\n]', policies):
+        raise ValueError("compile: policies are types with commas between them, as in herring::reducer<float, ...>")
+    compiler = shlex.split(os.environ.get("CXX", "g++"))
+    if shutil.which(compiler[0]) is None:
+        raise CompileError(f"compile: there is no {compiler[0]}; install g++ 12 or later, or name a compiler by CXX")
+    command = [*compiler, "-std=c++20", "-fPIC", "-shared", "-fvisibility=hidden", "-pthread", *shlex.split(flags)]
+    of_compiler = subprocess.run([*compiler, "--version"], capture_output=True, text=True).stdout
+    text = source(policies)
+    digest = hashlib.sha256()
+    for part in (text, _built.HERRING, *command, of_compiler, _machine(flags), _headers()):
+        digest.update(part.encode() + b"\0")
+    digest = digest.hexdigest()
+    folder = pathlib.Path(os.environ.get("HERRING_TORCH_CACHE") or pathlib.Path.home() / ".cache" / "herring_torch")
+    library, sum_ = folder / f"{digest}.so", folder / f"{digest}.sha256"
+    try:  # a file that was cut off is compiled again
+        if hashlib.sha256(library.read_bytes()).hexdigest() == sum_.read_text():
+            return library, digest
+    except OSError:
+        pass
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder) as work:
+            made = pathlib.Path(work) / "made.so"
+            (pathlib.Path(work) / "made.cpp").write_text(text)
+            ran = subprocess.run([*command, f"-I{includes()}", "-o", str(made), str(made.with_suffix(".cpp"))],
+                                 capture_output=True, text=True)
+            if ran.returncode != 0:
+                raise CompileError(f"compile: {_sentence(ran.stderr)}")
+            content = hashlib.sha256(made.read_bytes()).hexdigest()
+            made.with_suffix(".sha256").write_text(content)
+            os.replace(made, library)
+            os.replace(made.with_suffix(".sha256"), sum_)
+    except OSError as e:
+        raise CompileError(f"compile: the cache {folder} cannot be written ({e.strerror}); "
+                           "name another folder by HERRING_TORCH_CACHE") from e
+    return library, digest
+
+
+def _machine(flags):
+    """What -march=native means here: a cache may be shared between machines."""
+    if "native" not in flags:
+        return ""
+    found = re.search(r"^(flags|Features)\s*:(.*)$", pathlib.Path("/proc/cpuinfo").read_text(), re.M)
+    return found[2] if found else ""
+
+
+def _headers():
+    """A digest of the headers."""
+    digest = hashlib.sha256()
+    for path in sorted((here / "include").rglob("*.*")):
+        if path.is_file():
+            digest.update(path.read_bytes())
+    return digest.hexdigest()

@@ -1,0 +1,85 @@
+"""Runs a function in some processes, each a rank of a group, and fails if one does."""
+
+import datetime
+import os
+import socket
+import time
+import traceback
+
+import torch
+import torch.distributed as dist
+import torch.multiprocessing as mp
+
+
+def again():
+    """Makes the process group, after another one was destroyed: with a port that no other group had."""
+    rank, size, backend, ports, timeout = _present
+    os.environ["MASTER_PORT"] = str(ports.pop(0))
+    dist.init_process_group(backend, rank=rank, world_size=size, timeout=datetime.timedelta(seconds=timeout))
+
+
+def _rank(rank, size, backend, ports, timeout, function, arguments, results):
+    global _present
+    _present = rank, size, backend, ports, timeout
+    torch.set_num_threads(1)
+    os.environ["MASTER_ADDR"] = "127.0.0.1"
+    if backend.startswith("herring"):
+        import herring_torch  # noqa: F401
+    try:
+        again()
+        value = function(rank, size, *arguments)
+        if dist.is_initialized():
+            dist.destroy_process_group()
+        results.put((rank, None, value))
+    except BaseException:
+        results.put((rank, traceback.format_exc(), None))
+        results.close()
+        results.join_thread()
+        os._exit(1)
+
+
+def free_ports(n):
+    held = [socket.socket() for _ in range(n)]
+    for one in held:
+        one.bind(("127.0.0.1", 0))
+    ports = [one.getsockname()[1] for one in held]
+    for one in held:
+        one.close()
+    return ports
+
+
+def run(size, function, *arguments, backend="herring", timeout=60, dies=(), within=200):
+    """Returns what the function returned, by rank. Ranks of `dies` may end without a result."""
+    context = mp.get_context("spawn")
+    results = context.Queue()
+    ports = free_ports(16)
+    processes = [
+        context.Process(target=_rank, args=(r, size, backend, ports, timeout, function, arguments, results))
+        for r in range(size)
+    ]
+    for one in processes:
+        one.start()
+    values, faults, end = {}, [], time.monotonic() + within
+    while len(values) + len(faults) < size - len(dies):
+        try:
+            rank, fault, value = results.get(timeout=max(0.1, end - time.monotonic()))
+        except Exception:
+            faults.append(f"ranks {sorted(set(range(size)) - set(values))} did not end within {within} s")
+            break
+        if fault:
+            faults.append(f"rank {rank}: {fault}")
+            end = min(end, time.monotonic() + 20)
+        else:
+            values[rank] = value
+    for one in processes:
+        one.join(2 if faults else 100)  # a machine with much else to do takes long to end a process
+        if one.is_alive():
+            faults.append(f"process {one.pid} did not end")
+            one.kill()
+            one.join()
+    codes = [one.exitcode for r, one in enumerate(processes) if r not in dies]
+    if not faults and any(codes):
+        faults.append(f"exit codes {codes}")
+    if faults:
+        raise AssertionError(f"{function.__name__} on {size} ranks of {backend}:\n" + "\n".join(faults))
+    return values

@@ -1,0 +1,217 @@
+// herring: tests of torch/collectives.hpp.
+// SPDX-License-Identifier: Apache-2.0
+#include "herring/torch/collectives.hpp"
+
+#include "herring/intra_node/shared_memory.hpp"
+#include "herring/transport/tcp.hpp"
+
+#include "doctest/doctest.h"
+
+#include <array>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <mutex>
+#include <numeric>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+namespace {
+
+namespace torch = herring::torch;
+torch::table const& calls = torch::table_of<herring::transport::tcp>();
+
+/// Gathers bytes of threads.
+struct room {
+    std::size_t ranks;
+    std::mutex mutex{};
+    std::condition_variable changed{};
+    std::vector<std::vector<std::vector<std::byte>>> rounds{}; // of each rank, what it gave
+    explicit room(std::size_t of) : ranks(of), rounds(of) {}
+};
+struct seat {
+    room* in;
+    std::size_t rank;
+    char const* fault = nullptr;
+
+    static char const* all(void* self, void const* mine, std::size_t size, void* to,
+                           void (*reply)(void*, void const*, std::size_t)) {
+        auto& of = *static_cast<seat*>(self);
+        if (of.fault != nullptr) return of.fault;
+        std::unique_lock lock(of.in->mutex);
+        auto& own = of.in->rounds[of.rank];
+        auto const* const first = static_cast<std::byte const*>(mine);
+        own.emplace_back(first, first + size);
+        std::size_t const round = own.size();
+        of.in->changed.notify_all();
+        of.in->changed.wait(lock, [&] {
+            for (auto const& one : of.in->rounds)
+                if (one.size() < round) return false;
+            return true;
+        });
+        for (auto const& one : of.in->rounds) reply(to, one[round - 1].data(), one[round - 1].size());
+        return nullptr;
+    }
+};
+
+template <class Rank> void with_ranks(int size, Rank rank) {
+    room here(static_cast<std::size_t>(size));
+    std::vector<std::thread> threads;
+    for (int r = 0; r < size; ++r)
+        threads.emplace_back([&, r] {
+            seat mine{&here, static_cast<std::size_t>(r)};
+            torch::outcome joined;
+            torch::group* const group = calls.open(r, size, {&mine, seat::all}, 20'000, joined);
+            if (joined.code != 0) FAIL_CHECK(joined.text);
+            if (group == nullptr) return;
+            rank(group, r);
+            calls.close(group);
+        });
+    for (auto& one : threads) one.join();
+}
+
+torch::outcome run(torch::table::function what, torch::group* group, torch::call with) {
+    torch::outcome result;
+    with.timeout_ms = 20'000;
+    what(group, with, result);
+    return result;
+}
+template <class Element> constexpr std::size_t type_of() {
+    return []<std::size_t... I>(std::index_sequence<I...>) {
+        return ((std::is_same_v<std::tuple_element_t<I, herring::torch_calls::elements>, Element> ? I : 0) +
+                ...);
+    }
+    (std::make_index_sequence<torch::types>());
+}
+
+TEST_CASE("table: it says what it is") {
+    CHECK(calls.abi == torch::abi);
+    CHECK(calls.size == sizeof(torch::table));
+    CHECK(std::string_view(calls.version) == HERRING_VERSION_STRING);
+    CHECK(std::string_view(calls.policies) == "tcp");
+    CHECK(std::string_view(
+              torch::table_of<herring::transport::tcp, herring::intra_node::shared_memory>().policies) ==
+          "tcp, shared_memory");
+    CHECK(calls.by_type[type_of<float>()] == 0b11111);
+    CHECK(calls.by_type[type_of<std::int64_t>()] == 0b11101); // no average
+}
+
+TEST_CASE("table: all rules and types, in place and between buffers") {
+    with_ranks(2, [](torch::group* group, int rank) {
+        auto const check = [&]<class Element>(Element, torch::rule by, double wanted) {
+            std::array<Element, 5> in{}, out{};
+            in.fill(static_cast<Element>(static_cast<float>(rank + 2)));
+            auto const ended = run(calls.all_reduce[type_of<Element>()], group,
+                                   {.in = in.data(), .out = out.data(), .count = 5, .by = by});
+            CHECK(ended.code == 0);
+            for (auto const x : out) CHECK(static_cast<double>(static_cast<float>(x)) == wanted);
+            auto part = Element{};
+            CHECK(run(calls.reduce_scatter[type_of<Element>()], group,
+                      {.in = in.data(), .out = &part, .count = 2, .by = by})
+                      .code == 0);
+            CHECK(static_cast<double>(static_cast<float>(part)) == wanted);
+        };
+        auto const types = [&](torch::rule by, double wanted) {
+            check(float{}, by, wanted);
+            check(double{}, by, wanted);
+            check(herring::bfloat16{}, by, wanted);
+            check(herring::float16{}, by, wanted);
+            if (by == torch::rule::average) return;
+            check(std::int32_t{}, by, wanted);
+            check(std::int64_t{}, by, wanted);
+        };
+        types(torch::rule::sum, 5);
+        types(torch::rule::average, 2.5);
+        types(torch::rule::product, 6);
+        types(torch::rule::min, 2);
+        types(torch::rule::max, 3);
+    });
+}
+
+TEST_CASE("table: bytes to and from three ranks") {
+    constexpr std::size_t n = 13, ranks = 3;
+    auto const block = [](int from, int to) {
+        std::array<unsigned char, n> bytes{};
+        for (std::size_t i = 0; i < n; ++i)
+            bytes[i] = static_cast<unsigned char>(100 * from + 10 * to + int(i));
+        return bytes;
+    };
+    auto const of_all = [&](auto of) {
+        std::vector<unsigned char> all;
+        for (int r = 0; r < int(ranks); ++r) {
+            auto const one = of(r);
+            all.insert(all.end(), one.begin(), one.end());
+        }
+        return all;
+    };
+    with_ranks(int(ranks), [&](torch::group* group, int rank) {
+        auto mine = block(rank, 0);
+        CHECK(run(calls.broadcast, group, {.out = mine.data(), .count = n, .root = 2}).code == 0);
+        CHECK(mine == block(2, 0));
+        mine = block(rank, 0);
+        std::vector<unsigned char> all(ranks * n);
+        CHECK(run(calls.all_gather, group, {.in = mine.data(), .out = all.data(), .count = n}).code == 0);
+        auto const gathered = of_all([&](int r) { return block(r, 0); });
+        CHECK(all == gathered);
+        std::fill(all.begin(), all.end(), 0);
+        CHECK(run(calls.gather, group,
+                  {.in = mine.data(), .out = rank == 1 ? all.data() : nullptr, .count = n, .root = 1})
+                  .code == 0);
+        if (rank == 1) CHECK(all == gathered);
+        CHECK(run(calls.scatter, group,
+                  {.in = rank == 1 ? gathered.data() : nullptr, .out = mine.data(), .count = n, .root = 1})
+                  .code == 0);
+        CHECK(mine == block(rank, 0));
+        auto const sent = of_all([&](int to) { return block(rank, to); });
+        CHECK(run(calls.all_to_all, group, {.in = sent.data(), .out = all.data(), .count = n}).code == 0);
+        CHECK(all == of_all([&](int from) { return block(from, rank); }));
+        // Blocks of other sizes: rank r sends 2r + s bytes to rank s.
+        std::array<std::size_t, ranks> sends{}, receives{};
+        for (std::size_t r = 0; r < ranks; ++r) {
+            sends[r] = 2 * static_cast<std::size_t>(rank) + r;
+            receives[r] = 2 * r + static_cast<std::size_t>(rank);
+        }
+        std::vector<unsigned char> out(std::accumulate(receives.begin(), receives.end(), std::size_t{0}));
+        std::vector<unsigned char> in(std::accumulate(sends.begin(), sends.end(), std::size_t{0}),
+                                      static_cast<unsigned char>(rank + 1));
+        CHECK(run(calls.all_to_all, group,
+                  {.in = in.data(), .out = out.data(), .sends = sends.data(), .receives = receives.data()})
+                  .code == 0);
+        std::vector<unsigned char> wanted;
+        for (std::size_t r = 0; r < ranks; ++r)
+            wanted.insert(wanted.end(), receives[r], static_cast<unsigned char>(r + 1));
+        CHECK(out == wanted);
+        CHECK(run(calls.barrier, group, {}).code == 0);
+    });
+}
+
+TEST_CASE("table: an announced failure is one of all ranks, and of every later call") {
+    with_ranks(2, [](torch::group* group, int rank) {
+        torch::outcome why;
+        CHECK_FALSE(calls.failed(group, why));
+        float x = 1;
+        CHECK(run(calls.all_reduce[0], group, {.in = &x, .out = &x, .count = 1}).code == 0);
+        if (rank == 1)
+            calls.fail(group, static_cast<std::int32_t>(herring::errc::mismatch), 0, "broadcast",
+                       "rank 0 is elsewhere");
+        auto const ended = run(calls.all_reduce[0], group, {.in = &x, .out = &x, .count = 1});
+        CHECK(ended.code == static_cast<std::int32_t>(herring::errc::mismatch));
+        CHECK(std::string_view(ended.text).find("rank 0 is elsewhere") != std::string_view::npos);
+        CHECK(calls.failed(group, why));
+        CHECK(why.code == ended.code);
+    });
+}
+
+TEST_CASE("table: a gather that fails is a failure with its sentence") {
+    room here(2);
+    seat mine{&here, 0, "the store is away"};
+    torch::outcome joined;
+    CHECK(calls.open(0, 2, {&mine, seat::all}, 1'000, joined) == nullptr);
+    CHECK(joined.code != 0);
+    CHECK(std::string_view(joined.text).find("the store is away") != std::string_view::npos);
+}
+
+} // namespace
