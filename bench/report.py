@@ -23,7 +23,7 @@ TITLES = {
     "tcp": "TCP on loopback",
     "unshaped": "Four hosts (network namespaces), unshaped",
     "1gbit": "Four hosts, 1 Gbit/s links",
-    **{f"{place}-{operation}": f"{words}, {where}" for place, where in (("shm", "shared memory, one node"), ("tcp", "TCP on loopback"), ("1gbit", "hosts with 1 Gbit/s links"))
+    **{f"{place}-{operation}": f"{words}, {where}" for place, where in (("shm", "shared memory, one node"), ("tcp", "TCP on loopback"), ("1gbit", "hosts with 1 Gbit/s links"), ("unshaped", "four hosts"))
        for operation, words in (("all_reduce", "All-reduce from the caller's memory"), ("reduce_scatter", "Reduce-scatter"), ("all_gather", "All-gather"), ("broadcast", "Broadcast"), ("all_to_all", "All-to-all"), ("gather", "Gather"), ("scatter", "Scatter"), ("all_moments", "Mean and deviation"))},
     "servers-4+4": "4 workers and 4 servers, a host each, 500 Mbit/s links (Open MPI, Gloo and plain Herring: on the 4 workers' hosts alone; 4 machines were added for the servers)",
     "servers-2+2": "2 workers and 2 servers, a host each, 500 Mbit/s links",

@@ -44,6 +44,7 @@
 namespace HERRING_NAMESPACE::torch_calls {
 
 using namespace herring::torch; // of the table
+using herring::torch::outcome;  // not that of ensembles
 
 /// The element types of `herring::torch::type`, in its order.
 using elements = std::tuple<float, double, bfloat16, float16, std::int32_t, std::int64_t>;

@@ -43,7 +43,7 @@ TEST_CASE("ensemble pack: diagnoses") {
     CHECK(ensembles::diagnose<float, herring::optimizer::adamw>().what == pack_fault::axis_of_reducers);
     CHECK(ensembles::diagnose<float, of_axis<axes::update>>().what == pack_fault::axis_of_reducers);
     CHECK(ensembles::diagnose<float, nothing>().what == pack_fault::policy);
-    CHECK(ensembles::diagnose<bool, combining>().what == pack_fault::element);
+    CHECK(ensembles::diagnose<char, combining>().what == pack_fault::element);
     CHECK(ensembles::diagnose<combining, combining>().what == pack_fault::element_left_out);
     CHECK(ensembles::diagnose<float, combining, combining>().doubled == ensembles::axis_place<axes::combine>);
 }

@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <latch>
 #include <mutex>
 #include <numeric>
 #include <string>
@@ -189,11 +190,13 @@ TEST_CASE("table: bytes to and from three ranks") {
 }
 
 TEST_CASE("table: an announced failure is one of all ranks, and of every later call") {
-    with_ranks(2, [](torch::group* group, int rank) {
+    std::latch both(2);
+    with_ranks(2, [&](torch::group* group, int rank) {
         torch::outcome why;
         CHECK_FALSE(calls.failed(group, why));
         float x = 1;
         CHECK(run(calls.all_reduce[0], group, {.in = &x, .out = &x, .count = 1}).code == 0);
+        both.arrive_and_wait(); // a failure may overtake a call
         if (rank == 1)
             calls.fail(group, static_cast<std::int32_t>(herring::errc::mismatch), 0, "broadcast",
                        "rank 0 is elsewhere");
