@@ -8,7 +8,7 @@ struct half {
     unsigned short bits;
 };
 #ifndef HERRING_TWIN
-template <> struct herring::element<half> : herring::same_bits_as<unsigned short> {};
+template <> struct herring::element<half> : herring::same_bits_as<char16_t> {};
 #else
 template <> struct herring::element<half> : herring::same_bits_as<herring::float16> {};
 #endif
