@@ -97,6 +97,19 @@ constexpr std::size_t checked_sum(std::span<std::size_t const> elements, topolog
     return all;
 }
 
+/// Elements of a piece of a buffer that passes bounce slots: few enough that all slots stay in cache, enough
+/// to repay the flags of one execution. Over the network two chunks for each rank, but no more than keeps the
+/// slots of a rank at 64 MiB, however many ranks there are.
+constexpr std::size_t piece_elements_of(route_limits const& of) noexcept {
+    auto const ranks = static_cast<std::size_t>(of.largest_node), nodes = static_cast<std::size_t>(of.nodes);
+    std::size_t const bytes = nodes == 1
+                                  ? (ranks <= 2 ? 64_KiB : 256_KiB)
+                                  : std::min<std::size_t>(2 * ranks * nodes * of.tuning.chunk_bytes, 16_MiB);
+    // At least one element a rank, however small the chunks are.
+    std::size_t const least = round_up(ranks * nodes, of.line_elements);
+    return std::max(bytes / of.element_bytes / of.line_elements * of.line_elements, least);
+}
+
 /// Digest of the parts of a plan that have to be equal on all ranks.
 constexpr std::uint64_t digest_of(plan const& p) noexcept {
     digest sum;
