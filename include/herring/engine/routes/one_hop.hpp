@@ -46,9 +46,9 @@ struct one_hop_windows {
         return slot_memory.at(peer * exchange_window::size + exchange_window::slot_of(number));
     }
 
-    fixed_array<exchange_window> pairs;                ///< of this rank and each peer
-    slot_row slot_memory;                              ///< of the parts of all peers
-    slot_row stages;                                   ///< of this rank's parts
+    fixed_array<exchange_window> pairs; ///< of this rank and each peer; none where nothing takes one hop
+    slot_row slot_memory;               ///< of the parts of all peers
+    slot_row stages;                    ///< of this rank's parts
     std::uint32_t unsent[plan::one_hop_stages()] = {}; ///< stage → messages that are sent from it
     awaited_peer missing{};                            ///< the peer whose part the combination waits for
     stale_watch stale{};                               ///< of the parts of peers
@@ -166,7 +166,7 @@ template <class Core> class one_hop_route {
     // A part may lie here for an execution that took another route on this rank.
     void find_stale() noexcept {
         if (!windows_.stale.is_due(combining_.at)) return;
-        for (std::size_t i = 0; i < shared_.peers.size(); ++i)
+        for (std::size_t i = 0; i < windows_.pairs.size(); ++i)
             if (shared_.is_stale(shared_.peers[i].rank, windows_.pairs[i].arrived(), combining_.at)) return;
     }
 
@@ -174,7 +174,7 @@ template <class Core> class one_hop_route {
     std::size_t post_receives() noexcept {
         std::size_t progress = 0;
         receives_owed_ = false;
-        for (std::size_t i = 0; i < shared_.peers.size(); ++i) {
+        for (std::size_t i = 0; i < windows_.pairs.size(); ++i) {
             exchange_window& window = windows_.pairs[i];
             for (; window.owes_receive(); window.posted(), ++progress) {
                 std::uint64_t const number = window.to_post();
