@@ -20,7 +20,8 @@ HERRING_SEPARABLE one_hop_windows::one_hop_windows(engine_state& state, plan con
                                        from.parts.bytes(from.hop_slot_elements()))),
       stages(state.is_staged() && pairs.size() > 0
                  ? slot_row::taken_from(staging, plan::one_hop_stages(), slot_memory.bytes)
-                 : slot_memory) {}
+                 : slot_memory),
+      stale(pairs.size()) {}
 
 } // namespace HERRING_NAMESPACE::detail
 
