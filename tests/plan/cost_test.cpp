@@ -6,10 +6,13 @@
 
 #include "herring/fusion/fusion.hpp"
 #include "herring/placement/dedicated.hpp"
+#include "herring/plan/collective_division.hpp"
+#include "herring/plan/memory_map.hpp"
 #include "herring/sharding/sharding.hpp"
 
 #include <algorithm>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 using herring::bucket;
@@ -270,7 +273,8 @@ TEST_CASE("plan: memory is as the formula says") {
         for (int const local : {1, 2}) {
             plan const p = make_plan<fusion::whole_model, sharding::balanced>(
                 sizes{1000}, topology::uniform(nodes, local), 4, 4, small_tuning());
-            std::size_t const hop = std::min<std::size_t>(nodes == 2 ? 8192 : 1024, 4096);
+            // Between two nodes 8 KiB take one hop, of which two local ranks have half each.
+            std::size_t const hop = nodes == 2 ? 4096 : 1024 / static_cast<std::size_t>(local);
             for (std::size_t const peers : {0u, 1u, 7u})
                 CHECK(p.staging_bytes(peers) == (nodes == 1 || peers == 0 ? 0
                                                  : local > 1 ? peers * (2 * 4 * 4096 + 8 * hop) + 4 * hop
@@ -281,6 +285,126 @@ TEST_CASE("plan: memory is as the formula says") {
     plan tight;
     tight.tuning = {.chunk_bytes = 4096, .window_bytes = 4096};
     CHECK(tight.window() == 2); // one on its way, one being summed
+}
+
+TEST_CASE("plan: memory and messages of a rank are as the formulas say, up to 2,048 nodes of 8") {
+    sizes const tensors(100, 262'144); // 100 MiB
+    auto const check = [&](std::size_t nodes, std::size_t local, std::size_t bucket_bytes, plan const& p) {
+        CAPTURE(nodes);
+        CAPTURE(local);
+        CAPTURE(bucket_bytes);
+        REQUIRE(p.buckets.size() == 100_MiB / bucket_bytes);
+        // A server has an N-th of a bucket, in chunks of at most 128 KiB, as many for each local rank.
+        std::size_t const share = bucket_bytes / nodes,
+                          chunks = (share + 128_KiB * local - 1) / (128_KiB * local), // of a rank
+            chunk = (share / (chunks * local) + 63) / 64 * 64;
+        for (shard const& s : p.shards) {
+            REQUIRE(s.chunks == chunks * local);
+            REQUIRE(s.chunk_elements * 4 == chunk);
+        }
+        // Calls in place have chunks of the tuning; pieces have no larger chunks than these.
+        std::size_t const piece = std::min(2 * local * nodes * 128_KiB, 16_MiB),
+                          of_calls = std::max({4_KiB, piece / (2 * nodes), piece / (nodes * local) + 128}),
+                          slot = local == 1 ? 128_KiB : std::min(128_KiB, std::max(of_calls, chunk)),
+                          hop = 16_KiB / local, stages = local > 1 ? 2 * slot : 0;
+        CHECK(p.slot_elements() * 4 == slot);
+        CHECK(p.hop_slot_elements() * 4 == hop);
+        CHECK(p.staging_bytes(nodes - 1) ==
+              (nodes - 1) * (2 * slot + stages + 8 * hop) + (local > 1 ? 4 * hop : 0));
+        herring::memory_map const memory = make_memory_map(
+            p, {}, nodes - 1, [](std::size_t, std::size_t) noexcept { return std::size_t{0}; });
+        CHECK(memory.local_offset - memory.bounce_offset == (local == 1 ? 0 : 4 * piece));
+        // Pushes to the other servers, and results to their ranks.
+        std::size_t sent = 0;
+        for (shard const& s : p.shards) {
+            herring::chunk_stream const own{0, static_cast<std::uint32_t>(local)}; // of rank 0
+            sent += own.count(s) * (s.server.value == 0 ? nodes - 1 : 1);
+        }
+        CHECK(sent == p.buckets.size() * 2 * (nodes - 1) * chunks);
+    };
+    for (std::size_t const nodes : {8u, 64u, 256u, 2048u})
+        for (std::size_t const local : {1u, 8u}) {
+            topology const map = topology::uniform(static_cast<int>(nodes), static_cast<int>(local));
+            check(nodes, local, 25_MiB,
+                  make_plan<fusion::balanced_buffer<25_MiB>, sharding::balanced>(tensors, map, 4, 4,
+                                                                                 usual_tuning()));
+            check(nodes, local, 100_MiB,
+                  make_plan<fusion::whole_model, sharding::balanced>(tensors, map, 4, 4, usual_tuning()));
+        }
+    // The paper's 256 nodes of 8, with buckets of 25 MiB: 35.9 MiB of staging and 64 MiB of slots.
+    plan const p = make_plan<fusion::balanced_buffer<25_MiB>, sharding::balanced>(
+        tensors, topology::uniform(256, 8), 4, 4, usual_tuning());
+    CHECK(p.staging_bytes(255) == 255 * (4 * 32_KiB + 8 * 2_KiB) + 8_KiB);
+}
+
+TEST_CASE(
+    "plan: among many ranks the chunks of calls fit the slots, and equal shares are cut no further for it") {
+    namespace detail = herring::detail;
+    struct shape {
+        int nodes, local;
+        std::size_t element, accumulator;
+    };
+    constexpr shape shapes[] = {
+        {65, 2, 4, 4}, {256, 8, 4, 4}, {256, 8, 2, 4}, {300, 3, 24, 24}, {1024, 8, 4, 4}};
+    for (shape const& of : shapes) {
+        CAPTURE(of.nodes);
+        CAPTURE(of.element);
+        topology const map = topology::uniform(of.nodes, of.local);
+        plan const p = make_plan<fusion::balanced_buffer<1_MiB>, sharding::balanced>(
+            sizes(10, 40'000), map, of.element, of.accumulator, usual_tuning());
+        std::size_t const piece = detail::piece_elements_of(p),
+                          slot = p.parts.bytes(p.slot_elements()); // of a push
+        std::vector<shard> shards;
+        bucket piece_of_call;
+        auto const check = [&](herring::route_limits const& facts, std::size_t width) {
+            for (shard const& s : shards) {
+                std::size_t const part = facts.parts.bytes(std::min(s.chunk_elements, s.elements) * width);
+                REQUIRE(part <=
+                        (piece_of_call.path == route::one_hop ? p.parts.bytes(p.hop_slot_elements()) : slot));
+            }
+        };
+        for (bool const of_bytes : {false, true}) {
+            herring::route_limits const facts = of_bytes ? detail::in_bytes(p) : herring::route_limits(p);
+            herring::route_limits uncut = facts;
+            uncut.call_chunk_bytes = 0;
+            if (of_bytes) uncut.tuning.chunk_bytes = 128_KiB;
+            std::size_t const all = of_bytes ? piece * of.element : piece;
+            for (std::size_t const elements : {all, all - 1, all / 3, std::size_t{1000}, std::size_t{1}}) {
+                herring::bucket_tensor const whole{0, 0, elements};
+                herring::bucket_view const view{elements, facts.line_elements, std::span(&whole, 1)};
+                auto const divide = [&]<class Sharding>(Sharding, herring::route_limits const& by) {
+                    shards.clear();
+                    piece_of_call = {};
+                    detail::divide<Sharding>(piece_of_call, view, by, shards, {});
+                };
+                divide(sharding::balanced{}, uncut);
+                std::uint32_t const chunks = piece_of_call.chunks;
+                divide(sharding::balanced{}, facts);
+                check(facts, 1);
+                CHECK(piece_of_call.chunks == chunks);
+                divide(sharding::whole_tensor{}, facts);
+                check(facts, 1);
+                if (of_bytes) continue;
+                shards.clear();
+                piece_of_call = {};
+                herring::bucket_view const half{std::min(elements, detail::twofold_piece(piece, facts)),
+                                                facts.line_elements, std::span(&whole, 1)};
+                detail::divide_twofold<sharding::balanced>(piece_of_call, half, facts, shards, {});
+                check(facts, 2);
+            }
+            // A range of each rank.
+            std::vector<herring::range> owned(static_cast<std::size_t>(map.size()));
+            std::size_t const each =
+                std::max(all / owned.size() / facts.line_elements, std::size_t{1}) * facts.line_elements;
+            for (herring::range& one : owned) one.elements = each;
+            for (bool const slotted : {false, true}) {
+                std::size_t const elements = detail::place_owned(owned, each, slotted, facts);
+                detail::divide_owned(piece_of_call, elements, owned, slotted, facts, map, shards);
+                if (slotted) check(facts, 1);
+                for (shard const& s : shards) CHECK((s.chunks == 1 || piece_of_call.path != route::two_hop));
+            }
+        }
+    }
 }
 
 TEST_CASE(

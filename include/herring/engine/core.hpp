@@ -44,7 +44,7 @@ namespace HERRING_NAMESPACE::detail {
 /// - `only_awaited()`, where a route has it: whose message it waits for, if one is all that can move it on;
 ///   else nullptr.
 /// - `awaited(ask)`: calls ask(place among the peers, execution, text) for each peer without which the route
-///   cannot go on.
+///   cannot go on, as long as that returns true.
 template <class Transport, class IntraNode, class Trace, class... Windows>
 struct engine_core : engine_state, Windows... {
     static constexpr bool is_traced = traces_details<Trace>; ///< by a policy that takes messages and waits
@@ -157,11 +157,14 @@ struct engine_core : engine_state, Windows... {
         std::uint64_t const gathered = ledger.all_arrived();
         wait_target found;
         std::uint64_t oldest = ledger.submitted();
+        // False: no other peer can say more. One of many mostly says all.
         auto const consider = [&](std::size_t place, std::uint64_t execution, char const* text) noexcept {
             require_peer(peers[place]);
-            if (execution >= oldest) return;
-            found = {peers[place].rank, false, text};
-            oldest = execution;
+            if (execution < oldest) {
+                found = {peers[place].rank, false, text};
+                oldest = execution;
+            }
+            return oldest > first || any_lost_;
         };
         auto const consider_local = [&](int l, std::uint64_t execution, char const* text) noexcept {
             if (l < 0 || execution >= oldest) return;
@@ -177,7 +180,7 @@ struct engine_core : engine_state, Windows... {
         consider_local(node.first_not_finished(first), first,
                        "it has not finished its share of the node's sum");
         for (std::size_t i = 0; i < peers.size(); ++i)
-            if (peers[i].sends > 0) consider(i, first, "it takes no data");
+            if (peers[i].sends > 0 && !consider(i, first, "it takes no data")) break;
         return found;
     }
 
@@ -207,12 +210,13 @@ struct engine_core : engine_state, Windows... {
     }
 
     std::uint32_t narrow_polls_ = 0; // since one that looked at all
+    bool any_lost_ = false;          // peer
 
     void on(completion const& done) noexcept {
         if (failures.is_failing()) return;
         if (done.what == completion::lost) {
             peer& gone = peers[done.peer.place()];
-            gone.lost = true;
+            gone.lost = any_lost_ = true;
             gone.why = done.why;
             return;
         }

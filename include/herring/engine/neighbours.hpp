@@ -18,7 +18,8 @@ namespace HERRING_NAMESPACE::detail {
 
 /// A rank's place among the others: pure, worked out once.
 ///
-/// Memory: O(ranks + nodes).
+/// Memory: 4 bytes a node where all have as many ranks, which gives each rank one peer a node; else 4 bytes a
+///         rank.
 class neighbours {
   public:
     /// `with`: the ranks of other nodes that this rank shares chunks with, in the order of the transport's
@@ -27,8 +28,10 @@ class neighbours {
                std::span<int const> with)
         : map(of_ranks), roles(of_nodes), rank(of_rank), node(map.node(rank)), local(map.local_rank(rank)),
           local_size(map.local_size(node)), contributes(roles.contributor(node).value >= 0),
-          server(roles.server(node)), index_(static_cast<std::size_t>(map.size())) {
-        for (std::size_t i = 0; i < with.size(); ++i) index_[static_cast<std::size_t>(with[i])] = i;
+          server(roles.server(node)), one_a_node_(map.largest_node() == map.smallest_node()),
+          index_(static_cast<std::size_t>(one_a_node_ ? map.nodes() : map.size())) {
+        for (std::size_t i = 0; i < with.size(); ++i)
+            index_[entry_of(with[i])] = static_cast<std::uint32_t>(i);
     }
 
     /// The chunks that this rank handles on its node.
@@ -42,8 +45,9 @@ class neighbours {
     }
 
     /// Place among the peers of a rank, and of the one that handles a chunk on another node.
-    std::size_t peer_of(int of_rank) const noexcept { return index_[static_cast<std::size_t>(of_rank)]; }
+    std::size_t peer_of(int of_rank) const noexcept { return index_[entry_of(of_rank)]; }
     std::size_t handler(int of_node, chunk const& c) const noexcept {
+        if (one_a_node_) return index_[static_cast<std::size_t>(of_node)];
         return peer_of(map.rank_of(of_node, static_cast<int>(c.turn) % map.local_size(of_node)));
     }
 
@@ -69,7 +73,12 @@ class neighbours {
     server_id const server; ///< that this rank's node is, or −1
 
   private:
-    fixed_array<std::size_t> index_; // rank → place in the peers; only of those that are
+    std::size_t entry_of(int of_rank) const noexcept {
+        return static_cast<std::size_t>(one_a_node_ ? map.node(of_rank) : of_rank);
+    }
+
+    bool const one_a_node_;
+    fixed_array<std::uint32_t> index_; // node, or rank → place in the peers; only of those that are
 };
 
 } // namespace HERRING_NAMESPACE::detail

@@ -168,11 +168,15 @@ struct engine_state {
 
     // ---- waiting ------------------------------------------------------------------------------------------
 
-    /// Adds to the time that a rank was waited for.
+    /// Adds to the time that a rank was waited for: a peer, or one of the node; −1: none is known.
     void record_wait(int waited_for, std::uint64_t ns) noexcept {
         if (ns == 0) return;
         if (waited_for >= 0) {
-            waited_for_ns_[static_cast<std::size_t>(waited_for)].add(ns);
+            std::size_t const place =
+                who.is_local(waited_for)
+                    ? peers.size() + static_cast<std::size_t>(who.map.local_rank(waited_for))
+                    : who.peer_of(waited_for);
+            waited_for_ns_[place].add(ns);
             any_waited_for_.set(1);
         }
         waited_.add(ns);
@@ -215,7 +219,7 @@ struct engine_state {
     HERRING_SEPARABLE bool is_update(execution const& e) const noexcept;
 
     fixed_array<std::ptrdiff_t> local_offsets_;
-    fixed_array<tally> waited_for_ns_; // rank → in the current wait
+    fixed_array<tally> waited_for_ns_; // place of a peer, then local rank → in the current wait
     tally any_waited_for_, waited_, slowest_rank_, slowest_ns_;
 };
 

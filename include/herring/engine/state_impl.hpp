@@ -74,7 +74,7 @@ HERRING_SEPARABLE engine_state::engine_state(failure_sink sink, int rank, topolo
       contributing_ranks(from.roles.contributing_ranks(map)), ledger(executions), failures(sink),
       peers(with.size()), node_parts(static_cast<std::size_t>(map.nodes())),
       local_offsets_(ledger.size() * static_cast<std::size_t>(who.local_size)),
-      waited_for_ns_(static_cast<std::size_t>(map.size())) {
+      waited_for_ns_(with.size() + static_cast<std::size_t>(who.local_size)) {
     ledger.handles(who.own_chunks(), who.contributes, who.server);
     for (std::size_t i = 0; i < with.size(); ++i) peers[i].rank = with[i];
 }
@@ -170,7 +170,10 @@ HERRING_SEPARABLE void engine_state::find_slowest() noexcept {
         std::uint64_t const ns = waited_for_ns_[i].get();
         if (ns == 0) continue;
         waited_for_ns_[i].set(0);
-        if (ns > most) most = ns, rank = i + 1;
+        if (ns <= most) continue;
+        most = ns;
+        int const whom = i < peers.size() ? peers[i].rank : who.rank_of(static_cast<int>(i - peers.size()));
+        rank = static_cast<std::uint64_t>(whom) + 1;
     }
     slowest_ns_.set(most);
     slowest_rank_.set(rank);

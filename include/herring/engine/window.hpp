@@ -144,19 +144,65 @@ struct awaited_peer {
     std::uint64_t execution = 0;
 };
 
-/// Decides when a route looks for messages that no execution will take: when its cursor has moved, or a
-/// message has come since.
-struct stale_watch {
-    bool news = false; ///< something has come
-    std::uint64_t looked_at = 0;
+/// Peers that have something to do: each at most once, in the order in which they came.
+///
+/// Memory: 9 bytes a peer.
+class peer_queue {
+  public:
+    explicit peer_queue(std::size_t peers) : ring_(peers), listed_(peers) {}
 
-    /// Once for each reason. `at`: execution under the cursor.
-    HERRING_ALWAYS_INLINE bool is_due(std::uint64_t at) noexcept {
-        if (at == looked_at && !news) return false;
-        looked_at = at;
-        news = false;
-        return true;
+    std::size_t room() const noexcept { return ring_.size(); }
+    std::size_t size() const noexcept { return size_; }
+    std::size_t front() const noexcept { return ring_[first_]; }
+    /// Puts a peer behind the others, unless it is in the queue.
+    HERRING_ALWAYS_INLINE void add(std::size_t peer) noexcept {
+        if (listed_[peer]) return;
+        listed_[peer] = true;
+        ring_[behind(size_++)] = peer;
     }
+    void drop_front() noexcept {
+        listed_[front()] = false;
+        first_ = behind(1);
+        --size_;
+    }
+    /// The first peer becomes the last one.
+    void rotate() noexcept {
+        std::size_t const peer = front();
+        first_ = behind(1);
+        ring_[behind(size_ - 1)] = peer;
+    }
+
+  private:
+    std::size_t behind(std::size_t steps) const noexcept {
+        return first_ + steps < ring_.size() ? first_ + steps : first_ + steps - ring_.size();
+    }
+
+    fixed_array<std::size_t> ring_;
+    fixed_array<bool> listed_; // peer → it is in the queue
+    std::size_t first_ = 0, size_ = 0;
+};
+
+/// Decides when a route looks for messages that no execution will take, and whose: those of all peers when
+/// its cursor has moved, else those of peers of which something has come since.
+class stale_watch {
+  public:
+    explicit stale_watch(std::size_t peers) : news_(peers) {}
+
+    /// Something has come of a peer.
+    HERRING_ALWAYS_INLINE void came(std::size_t from) noexcept { news_.add(from); }
+    /// Calls `is_stale(peer)` for each that is due, until it returns true. `at`: execution under the cursor.
+    template <class IsStale>
+    HERRING_ALWAYS_INLINE void look(std::uint64_t at, IsStale const& is_stale) noexcept {
+        if (at != looked_at_)
+            for (std::size_t i = 0; i < news_.room(); ++i) news_.add(i);
+        looked_at_ = at;
+        for (; news_.size() > 0; news_.drop_front())
+            if (is_stale(news_.front())) return;
+    }
+
+  private:
+    peer_queue news_;
+    std::uint64_t looked_at_ = 0;
 };
 
 /// True if some servers have larger shares than others: only then pushes have to keep an order; equal shares

@@ -96,7 +96,7 @@ constexpr void divide_owned(bucket& result, std::size_t elements, std::span<rang
     shards.clear();
     bool const one_node = of.nodes == 1;
     std::size_t const chunk = std::max(
-        (one_node ? of.tuning.local_chunk_bytes : of.tuning.chunk_bytes) / of.element_bytes, std::size_t{1});
+        (one_node ? of.tuning.local_chunk_bytes : of.chunk_bytes()) / of.element_bytes, std::size_t{1});
     std::size_t const of_owner = one_node || slotted ? chunk : of.unslotted_elements();
     bool const owners_serve = of.contributors_serve();
     auto const servers = static_cast<std::size_t>(of.roles.server_count());

@@ -150,10 +150,9 @@ constexpr void divide(bucket& result, bucket_view const& view, route_limits cons
     result.first_shard = static_cast<std::uint32_t>(shards.size());
     std::size_t const width = one_node ? 1 : of.part_width;
     result.path = route_of(view.elements * facts.element_bytes * width, facts, true, of.twofold);
-    std::size_t const chunk =
-        std::max((one_node ? facts.tuning.local_chunk_bytes : facts.tuning.chunk_bytes) /
-                     (facts.element_bytes * width),
-                 std::size_t{1}); // a local chunk may be smaller than an element of 256 bytes
+    std::size_t const chunk = std::max(
+        (one_node ? facts.tuning.local_chunk_bytes : facts.chunk_bytes()) / (facts.element_bytes * width),
+        std::size_t{1}); // a local chunk may be smaller than an element of 256 bytes
     std::size_t const line = width == 1 ? facts.line_elements : std::min(facts.line_elements, chunk);
     std::uint32_t chunks = 0;
     auto const add = [&](std::size_t offset, std::size_t elements, server_id server) {

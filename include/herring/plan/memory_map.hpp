@@ -118,18 +118,6 @@ constexpr void for_each_tensor_in(plan const& p, bucket const& of, With const& w
     }
 }
 
-/// Elements of a piece: few enough that all bounce slots stay in cache, enough to repay the flags of one
-/// execution.
-constexpr std::size_t piece_elements_of(plan const& p) noexcept {
-    auto const ranks = static_cast<std::size_t>(p.largest_node);
-    std::size_t const bytes = p.nodes == 1
-                                  ? (ranks <= 2 ? 64_KiB : 256_KiB)
-                                  : 2 * ranks * static_cast<std::size_t>(p.nodes) * p.tuning.chunk_bytes;
-    // At least one element a rank, however small the chunks are.
-    std::size_t const least = round_up(ranks * static_cast<std::size_t>(p.nodes), p.line_elements);
-    return std::max(bytes / p.element_bytes / p.line_elements * p.line_elements, least);
-}
-
 } // namespace detail
 
 /// The memory map of a rank that exchanges with `peers` ranks of other nodes. `local_bytes(executions,

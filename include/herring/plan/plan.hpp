@@ -97,6 +97,41 @@ constexpr std::size_t checked_sum(std::span<std::size_t const> elements, topolog
     return all;
 }
 
+/// Elements of a piece of a buffer that passes bounce slots: few enough that all slots stay in cache, enough
+/// to repay the flags of one execution. Over the network two chunks for each rank, but no more than keeps the
+/// slots of a rank at 64 MiB, however many ranks there are.
+constexpr std::size_t piece_elements_of(route_limits const& of) noexcept {
+    auto const ranks = static_cast<std::size_t>(of.largest_node), nodes = static_cast<std::size_t>(of.nodes);
+    std::size_t const bytes = nodes == 1
+                                  ? (ranks <= 2 ? 64_KiB : 256_KiB)
+                                  : std::min<std::size_t>(2 * ranks * nodes * of.tuning.chunk_bytes, 16_MiB);
+    // At least one element a rank, however small the chunks are.
+    std::size_t const least = round_up(ranks * nodes, of.line_elements);
+    return std::max(bytes / of.element_bytes / of.line_elements * of.line_elements, least);
+}
+
+/// Bytes of the largest chunk of the plan's buckets, and of calls whose buffers pass in pieces: of a server's
+/// share of a piece, or of the blocks of a node's ranks (`all_to_all`). Slots hold no more. 0: buffers are
+/// reduced where they lie, in chunks of the tuning.
+constexpr std::size_t call_chunk_bytes_of(plan const& p) noexcept {
+    std::size_t const elements = p.tuning.piece_bytes > 0 ? p.call_piece_elements()
+                                 : p.largest_node > 1     ? piece_elements_of(p)
+                                                          : 0;
+    if (p.nodes == 1 || elements == 0) return 0;
+    std::size_t const piece = elements * p.element_bytes, line = p.line_elements * p.element_bytes;
+    std::size_t share = 1;
+    for (int const one : p.roles.shares) share = std::max(share, static_cast<std::size_t>(one));
+    std::size_t const of_server = piece / p.roles.all_shares() * share;
+    std::size_t most = std::max({std::size_t{4_KiB}, // room for a command to servers
+                                 piece / 2 / static_cast<std::size_t>(p.nodes),
+                                 of_server / static_cast<std::size_t>(p.largest_node) + 2 * line});
+    for (bucket const& b : p.buckets)
+        for (std::uint32_t s = b.first_shard; s < b.first_shard + b.shards; ++s)
+            if (b.path != route::dissemination)
+                most = std::max(most, p.shards[s].chunk_elements * p.element_bytes);
+    return std::min(most, p.tuning.chunk_bytes);
+}
+
 /// Digest of the parts of a plan that have to be equal on all ranks.
 constexpr std::uint64_t digest_of(plan const& p) noexcept {
     digest sum;
@@ -197,6 +232,7 @@ HERRING_SETUP constexpr plan make_plan(std::span<std::size_t const> elements, to
     }
     if (!open.empty()) close();
     result.elements = end;
+    result.call_chunk_bytes = detail::call_chunk_bytes_of(result);
     result.digest = detail::digest_of(result);
     return result;
 }

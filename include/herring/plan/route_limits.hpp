@@ -3,6 +3,7 @@
 #ifndef HERRING_PLAN_ROUTE_LIMITS_HPP
 #define HERRING_PLAN_ROUTE_LIMITS_HPP
 
+#include "herring/base/bytes.hpp"
 #include "herring/base/config.hpp"
 #include "herring/model/part_format.hpp"
 #include "herring/model/roles.hpp"
@@ -28,7 +29,14 @@ struct route_limits {
     int contributing_ranks = 1; ///< ranks of all contributors
     bool even = true;           ///< all nodes have the same number of ranks
     bool rank_order = true;     ///< the parts of a node are combined in rank order
+    /// Replaces `tuning.chunk_bytes` in calls, whose pieces have no larger chunks among many ranks. 0: the
+    /// tuning holds.
+    std::size_t call_chunk_bytes = 0;
 
+    /// Upper bound on the bytes of a chunk that lies in a slot, once the plan's buckets are divided.
+    constexpr std::size_t chunk_bytes() const noexcept {
+        return call_chunk_bytes > 0 ? call_chunk_bytes : tuning.chunk_bytes;
+    }
     /// Upper bound on chunks in flight to one server rank, per peer.
     constexpr std::uint32_t window() const noexcept {
         std::size_t const chunks = tuning.chunk_bytes == 0 ? 0 : tuning.window_bytes / tuning.chunk_bytes;
@@ -115,7 +123,7 @@ struct route_limits {
 
     /// Elements of the largest chunk that a slot must hold. No chunk is smaller than `line_elements`.
     constexpr std::size_t slot_elements() const noexcept {
-        return std::max(tuning.chunk_bytes / element_bytes, line_elements);
+        return std::max(chunk_bytes() / element_bytes, line_elements);
     }
     /// Elements of the largest chunk by two hops that lies in no slot: those of an all-gather, whose pushes
     /// are empty and whose results arrive in place. As many bytes are in flight as in an all-reduce, which
@@ -123,9 +131,15 @@ struct route_limits {
     constexpr std::size_t unslotted_elements() const noexcept {
         return std::max(2 * tuning.chunk_bytes / element_bytes, line_elements);
     }
+    /// The same by one hop. Local ranks share a bucket; shares are whole lines, of bytes too.
     constexpr std::size_t hop_slot_elements() const noexcept {
-        return std::min(one_hop_limit() / element_bytes, slot_elements());
+        std::size_t const most = one_hop_limit() / element_bytes, whole = std::min(most, slot_elements());
+        if (largest_node == 1) return whole;
+        return std::min(
+            whole, detail::round_up(detail::divide_up(most, static_cast<std::size_t>(largest_node)), 128));
     }
+    /// True if some bucket or call may take one hop.
+    constexpr bool has_one_hop() const noexcept { return hop_slot_elements() > 0; }
 };
 
 namespace detail {
@@ -141,6 +155,7 @@ constexpr route_limits in_bytes(route_limits of) {
     of.tuning.one_hop_bytes_two_nodes = whole(of.tuning.one_hop_bytes_two_nodes);
     of.tuning.dissemination_bytes = carried;
     of.tuning.chunk_bytes = chunk;
+    of.call_chunk_bytes = 0;
     of.element_bytes = 1;
     of.parts = {1, part_kind::stored};
     of.line_elements = 64;

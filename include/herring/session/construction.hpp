@@ -20,8 +20,8 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// Posts to one peer, at most: two windows of two hops (pushes and results), one window of one hop, one of
-/// dissemination where a bucket may take it, and some that are complete but not yet polled.
+/// Posts to one peer, at most: two windows of two hops (pushes and results), one window of one hop and one of
+/// dissemination where a bucket may take these, and some that are complete but not yet polled.
 ///
 /// Lifetime: as `peers`.
 constexpr transport_needs transport_needs_of(plan const& from, std::span<int const> peers,
@@ -29,7 +29,7 @@ constexpr transport_needs transport_needs_of(plan const& from, std::span<int con
     std::size_t const disseminated = from.dissemination_message_bytes();
     std::size_t const slotted = from.parts.bytes(from.slot_elements()),
                       unslotted = from.unslotted_elements() * from.element_bytes;
-    std::size_t const posts = 2 * from.window() + plan::one_hop_window() +
+    std::size_t const posts = 2 * from.window() + (from.has_one_hop() ? plan::one_hop_window() : 0) +
                               (disseminated > 0 ? plan::dissemination_window() : 0) + 4;
     return {.peers = peers,
             .receives_per_peer = posts,

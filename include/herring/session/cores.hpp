@@ -52,7 +52,9 @@ struct core_sharing {
 HERRING_SEPARABLE bool oversubscribed(cores_of_rank const& mine,
                                       std::span<cores_of_rank const> ranks) noexcept;
 /// The same for any rank.
-HERRING_SEPARABLE bool any_oversubscribed(std::span<cores_of_rank const> ranks) noexcept;
+///
+/// Cost: R·log R for R ranks, and as much as above for each different set of cores of a machine.
+HERRING_SEPARABLE bool any_oversubscribed(std::span<cores_of_rank const> ranks);
 
 /// Cores that the ranks may run on, if all are of one machine; else 0.
 HERRING_SEPARABLE std::uint32_t cores_of_all(std::span<cores_of_rank const> ranks) noexcept;

@@ -6,6 +6,7 @@
 #include "herring/base/codec.hpp"
 #include "herring/base/config.hpp"
 #include "herring/base/error.hpp"
+#include "herring/base/fixed_array.hpp"
 #include "herring/control/gather_result.hpp"
 #include "herring/machine/identity.hpp"
 #include "herring/session/cores.hpp"
@@ -13,6 +14,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <span>
 #include <string>
@@ -57,14 +59,26 @@ HERRING_SEPARABLE bool oversubscribed(cores_of_rank const& mine,
     }
 }
 
-HERRING_SEPARABLE bool any_oversubscribed(std::span<cores_of_rank const> ranks) noexcept {
-    auto const alike = [](cores_of_rank const& one, cores_of_rank const& other) noexcept {
-        return one.machine == other.machine && CPU_EQUAL(&one.cores, &other.cores);
+HERRING_SEPARABLE bool any_oversubscribed(std::span<cores_of_rank const> ranks) {
+    auto const compared = [](void const* one, void const* other) noexcept {
+        auto const &a = *static_cast<cores_of_rank const*>(one),
+                   &b = *static_cast<cores_of_rank const*>(other);
+        if (a.machine != b.machine) return a.machine < b.machine ? -1 : 1;
+        return std::memcmp(&a.cores, &b.cores, sizeof a.cores);
     };
-    for (std::size_t r = 0; r < ranks.size(); ++r) {
-        bool asked = false; // for a rank that may run where this one may
-        for (std::size_t before = 0; before < r && !asked; ++before) asked = alike(ranks[before], ranks[r]);
-        if (!asked && oversubscribed(ranks[r], ranks)) return true;
+    fixed_array<cores_of_rank> sorted(ranks.size());
+    for (std::size_t r = 0; r < ranks.size(); ++r) sorted[r] = ranks[r];
+    std::qsort(sorted.data(), sorted.size(), sizeof(cores_of_rank), compared);
+    std::size_t count = 0; // ranks alike are one, with the threads of all
+    for (cores_of_rank const& one : sorted)
+        if (count > 0 && compared(&sorted[count - 1], &one) == 0)
+            sorted[count - 1].threads += one.threads;
+        else
+            sorted[count++] = one;
+    for (std::size_t begin = 0, end = 0; begin < count; begin = end) { // of each machine
+        while (end < count && sorted[end].machine == sorted[begin].machine) ++end;
+        for (std::size_t r = begin; r < end; ++r)
+            if (oversubscribed(sorted[r], {sorted.data() + begin, end - begin})) return true;
     }
     return false;
 }

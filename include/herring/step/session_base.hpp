@@ -98,7 +98,8 @@ class session_base {
 
     world ranks_; // a handle of its own: the program's may be moved
     layout tensors_;
-    topology topology_;
+    topology const apart_;     // the world's ranks, each a node, where the node has no reducer of its own
+    topology const& topology_; // that one, or the world's
     herring::plan plan_;
     memory_map memory_;
     std::vector<int> peers_; // ranks of other nodes that this rank exchanges chunks with

@@ -20,7 +20,8 @@ namespace HERRING_NAMESPACE::detail {
 
 HERRING_SEPARABLE session_base::session_base(world& ranks, layout&& tensors, bool joins_ranks)
     : ranks_(ranks, for_reducer{}), tensors_(std::move(tensors)),
-      topology_(joins_ranks ? ranks_.topology() : ranks_.topology().flat()) {}
+      apart_(joins_ranks ? topology() : ranks_.topology().flat()),
+      topology_(joins_ranks ? ranks_.topology() : apart_) {}
 
 HERRING_SEPARABLE bool session_base::on_loopback() const noexcept {
     std::string const& address = ranks_.local_address();

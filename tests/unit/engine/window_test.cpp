@@ -378,16 +378,53 @@ TEST_CASE(
     CHECK(second.at(1).size() == 16);
 }
 
-TEST_CASE("window: a route looks for stale messages once for each move of its cursor, and for what has come "
-          "since") {
-    stale_watch watch;
-    CHECK_FALSE(watch.is_due(0));
-    CHECK(watch.is_due(1));
-    CHECK_FALSE(watch.is_due(1));
-    watch.news = true;
-    CHECK(watch.is_due(1));
-    CHECK_FALSE(watch.is_due(1));
-    watch.news = true;
-    CHECK(watch.is_due(2)); // once for both
-    CHECK_FALSE(watch.is_due(2));
+TEST_CASE("window: a queue has each peer once, in the order in which they came, and turns round") {
+    peer_queue queue(3);
+    CHECK(queue.room() == 3);
+    CHECK(queue.size() == 0);
+    for (std::size_t const peer : {2u, 0u, 2u}) queue.add(peer);
+    CHECK(queue.size() == 2);
+    CHECK(queue.front() == 2);
+    queue.rotate();
+    CHECK(queue.front() == 0);
+    queue.add(1);
+    CHECK(queue.size() == 3); // all of them: the ring is full
+    for (std::size_t const peer : {0u, 2u, 1u, 0u, 2u}) {
+        CHECK(queue.front() == peer);
+        queue.rotate();
+    }
+    queue.drop_front();
+    queue.add(1); // it is new again, behind the others
+    for (std::size_t const peer : {0u, 2u, 1u}) {
+        CHECK(queue.front() == peer);
+        queue.drop_front();
+    }
+    CHECK(queue.size() == 0);
+}
+
+TEST_CASE("window: a route looks for stale messages of all peers once for each move of its cursor, and of "
+          "those from which something has come since") {
+    stale_watch watch(4);
+    std::vector<std::size_t> seen;
+    auto const look = [&](std::uint64_t at, std::size_t stale = 4) {
+        seen.clear();
+        watch.look(at, [&](std::size_t peer) {
+            seen.push_back(peer);
+            return peer == stale;
+        });
+        return seen;
+    };
+    using peers = std::vector<std::size_t>;
+    CHECK(look(0) == peers{});
+    CHECK(look(1) == peers{0, 1, 2, 3});
+    CHECK(look(1) == peers{});
+    watch.came(2);
+    watch.came(1);
+    watch.came(2);
+    CHECK(look(1) == peers{2, 1});
+    CHECK(look(1) == peers{});
+    watch.came(3);
+    CHECK(look(2) == peers{3, 0, 1, 2}); // once for both
+    CHECK(look(2) == peers{});
+    CHECK(look(3, 1) == peers{0, 1}); // the engine has ended
 }

@@ -110,6 +110,19 @@ TEST_CASE("memory_map: a region holds tensors, bounce slots and what local ranks
             }
 }
 
+TEST_CASE("memory_map: a bounce slot has two chunks for each rank, and the slots of a rank 64 MiB at most") {
+    auto const bytes_of_piece = [](int nodes, int local) {
+        memory_map const map = of(topology::uniform(nodes, local), {}, static_cast<std::size_t>(nodes) - 1);
+        CHECK(map.slot_elements == map.piece_elements);
+        CHECK(map.local_offset - map.bounce_offset == 4 * 4 * map.slot_elements);
+        return map.piece_elements * 4;
+    };
+    CHECK(bytes_of_piece(2, 2) == 2 * 4 * 64_KiB);
+    CHECK(bytes_of_piece(64, 2) == 2 * 128 * 64_KiB); // all worlds of up to 128 ranks, with these chunks
+    CHECK(bytes_of_piece(65, 2) == 16_MiB);
+    CHECK(bytes_of_piece(256, 8) == 16_MiB);
+}
+
 TEST_CASE("memory_map: commands and norms lie behind what local ranks look at, and add executions") {
     memory_map const plain = of(topology::uniform(3, 1), {}),
                      commands = of(topology::uniform(3, 1), {.command_bytes = 80}),

@@ -14,7 +14,7 @@
 
 using namespace herring;
 
-TEST_CASE("transport_needs: two windows, one of one hop, and the largest chunk as it travels") {
+TEST_CASE("transport_needs: two windows, and the largest chunk as it travels") {
     std::size_t const tensors[] = {100'000};
     exchange_tuning const tuning{.chunk_bytes = 4096, .window_bytes = 5 * 4096};
     std::vector<int> const peers{1, 2};
@@ -22,7 +22,7 @@ TEST_CASE("transport_needs: two windows, one of one hop, and the largest chunk a
         plan const made = make_plan<fusion::per_tensor, sharding::balanced, placement::colocated>(
             tensors, topology::uniform(3, local), 2, 8, tuning);
         transport_needs const needs = detail::transport_needs_of(made, peers, std::chrono::milliseconds(70));
-        CHECK(needs.receives_per_peer == 2 * 5 + plan::one_hop_window() + 4);
+        CHECK(needs.receives_per_peer == 2 * 5 + 4); // nothing takes one hop
         CHECK(needs.sends_per_peer == needs.receives_per_peer);
         // Two chunks' bytes, of an all-gather; a node's sum is four times as wide here.
         CHECK(needs.largest_message == (local == 1 ? 8192u : 16'384u));

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <random>
 #include <string>
 #include <utility>
 #include <vector>
@@ -69,6 +70,29 @@ TEST_CASE("cores: a progress thread wants a core as well, and other machines hav
     CHECK(told({rank_on({0}, 2), rank_on({1})}) == "10");
     CHECK(told({rank_on({0, 1}, 2), rank_on({2, 3}, 2)}) == "00");
     CHECK(told({rank_on({0}, 1, 7), rank_on({0}, 1, 8)}) == "00");
+}
+
+TEST_CASE("cores: any of the ranks, as each says by itself, in any mixture; and of 16,384 ranks") {
+    std::mt19937 random(5);
+    auto const below = [&](std::size_t n) { return static_cast<int>(random() % n); };
+    for (int round = 0; round < 300; ++round) {
+        std::vector<cores_of_rank> ranks;
+        for (int r = 0; r < 2 + round % 7; ++r) {
+            std::vector<int> cores;
+            for (int core = 0; core < 9; ++core)
+                if (below(3) == 0) cores.push_back(core * 100);
+            if (cores.empty()) cores.push_back(3);
+            ranks.push_back(rank_on(cores, 1 + below(2), static_cast<std::uint64_t>(below(2))));
+            if (below(3) == 0) ranks.push_back(ranks[static_cast<std::size_t>(below(ranks.size()))]);
+        }
+        (void)told(ranks);
+    }
+    std::vector<cores_of_rank> many; // a core each, on 2,048 machines
+    for (int r = 0; r < 16'384; ++r)
+        many.push_back(rank_on({r % 8}, 1, static_cast<std::uint64_t>(r / 8) * 77));
+    CHECK_FALSE(herring::detail::any_oversubscribed(many));
+    many[12'345].cores = many[12'344].cores;
+    CHECK(herring::detail::any_oversubscribed(many));
 }
 
 TEST_CASE("cores: how many all ranks share, if they are of one machine") {

@@ -10,8 +10,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <span>
+#include <utility>
 
 namespace HERRING_NAMESPACE::detail {
 
@@ -87,6 +89,7 @@ struct deadlock {
 /// Finds the ranks that can never go on. `all`: rank → its last report, of all its worlds, however old.
 /// `one_process`: all are threads of one.
 ///
+/// Cost:     E · log E for E waits and channels in all reports.
 /// Lifetime: refers to the reports.
 // The search finds the largest set of ranks each of whose waits is for an operation that another rank of the
 // set has not begun. Correctness: docs/design.md, Crossed calls.
@@ -94,17 +97,21 @@ class deadlock_search {
   public:
     HERRING_SETUP deadlock_search(std::span<blocked_report const> all, bool one_process)
         : all_(all), stuck_(all.size()), one_process_(one_process) {
-        for (std::size_t r = 0; r < all.size(); ++r)
+        std::size_t waits = 0, channels = 0; // of the set
+        for (std::size_t r = 0; r < all.size(); ++r) {
             stuck_[r] = all[r].waits > 0 && (one_process || all[r].waits == all[r].waits_of_process);
-        for (bool changed = true; changed;) {
-            changed = false;
-            for (std::size_t r = 0; r < all.size(); ++r)
-                for (std::size_t w = 0; stuck_[r] && w < all[r].waits; ++w)
-                    if (awaited(all[r].waiting[w]) == all.size()) {
-                        stuck_[r] = false;
-                        changed = true;
-                    }
+            if (!stuck_[r]) continue;
+            waits += all[r].waits;
+            channels += all[r].channels;
         }
+        fixed_array<place> waiting(waits), begun(channels);
+        for (std::size_t r = all.size(); r-- > 0;) {
+            for (std::size_t w = 0; stuck_[r] && w < all[r].waits; ++w)
+                waiting[--waits] = {all[r].waiting[w].channel, all[r].waiting[w].number, r};
+            for (std::size_t c = 0; stuck_[r] && c < all[r].channels; ++c)
+                begun[--channels] = {all[r].begun[c].channel, all[r].begun[c].number, r};
+        }
+        leave_out(waiting, begun);
         for (std::size_t r = 0; r < all.size(); ++r) waits_ += stuck_[r] ? all[r].waits : 0;
     }
 
@@ -115,6 +122,7 @@ class deadlock_search {
             for (std::size_t w = 0; w < all_[r].waits; ++w) {
                 if (world_of_channel(all_[r].waiting[w].channel) != world) continue;
                 std::size_t const other = awaited(all_[r].waiting[w]);
+                if (other == all_.size()) continue; // a report that names a channel twice
                 deadlock found{static_cast<int>(r), static_cast<int>(other), all_[r].waiting[w].channel,
                                all_[other].waiting[0].channel};
                 all_[r].read_call(found.call);
@@ -126,6 +134,66 @@ class deadlock_search {
     }
 
   private:
+    // A rank's wait for an operation, or how far it is in a channel.
+    struct place {
+        std::uint64_t channel = 0, number = 0;
+        std::size_t rank = 0;
+    };
+    // The places of a channel that are not taken out, in the sorted lists.
+    struct channel_places {
+        std::uint64_t channel = 0;
+        std::size_t waiting = 0, waiting_end = 0, begun = 0, begun_end = 0;
+        bool is_due = false;
+    };
+    static void sort(fixed_array<place>& all) noexcept {
+        std::qsort(all.data(), all.size(), sizeof(place), [](void const* one, void const* other) {
+            place const &a = *static_cast<place const*>(one), &b = *static_cast<place const*>(other);
+            if (a.channel != b.channel) return a.channel < b.channel ? -1 : 1;
+            return a.number < b.number ? -1 : a.number > b.number;
+        });
+    }
+    // Leaves the ranks out of the set that wait for an operation which all of the set have begun: of each
+    // channel those whose number is below the least. A rank that leaves may let others go on, in the channels
+    // that it has begun.
+    HERRING_SETUP void leave_out(fixed_array<place>& waiting, fixed_array<place>& begun) {
+        sort(waiting);
+        sort(begun);
+        fixed_array<channel_places> channels(waiting.size());
+        std::size_t known = 0, due = 0;
+        for (std::size_t w = 0, b = 0; w < waiting.size(); ++known) {
+            channel_places& at = channels[known];
+            at = {waiting[w].channel, w, w, b, b};
+            for (; w < waiting.size() && waiting[w].channel == at.channel; ++w) at.waiting_end = w + 1;
+            for (; b < begun.size() && begun[b].channel <= at.channel; ++b)
+                (begun[b].channel < at.channel ? at.begun : at.begun_end) = b + 1;
+        }
+        fixed_array<std::size_t> next(known); // channels that are due
+        auto const look_at = [&](std::size_t which) noexcept {
+            if (!std::exchange(channels[which].is_due, true)) next[due++] = which;
+        };
+        for (std::size_t i = 0; i < known; ++i) look_at(i);
+        while (due > 0) {
+            channel_places& at = channels[next[--due]];
+            at.is_due = false;
+            for (; at.waiting < at.waiting_end; ++at.waiting) {
+                while (at.begun < at.begun_end && !stuck_[begun[at.begun].rank]) ++at.begun;
+                if (at.begun < at.begun_end && begun[at.begun].number <= waiting[at.waiting].number) break;
+                std::size_t const rank = waiting[at.waiting].rank;
+                if (!std::exchange(stuck_[rank], false)) continue;
+                for (std::size_t c = 0; c < all_[rank].channels; ++c) {
+                    std::size_t low = 0, high = known;
+                    while (low < high) {
+                        std::size_t const middle = low + (high - low) / 2;
+                        if (channels[middle].channel < all_[rank].begun[c].channel)
+                            low = middle + 1;
+                        else
+                            high = middle;
+                    }
+                    if (low < known && channels[low].channel == all_[rank].begun[c].channel) look_at(low);
+                }
+            }
+        }
+    }
     /// The first rank of the set that has not begun the operation; none: the number of ranks.
     std::size_t awaited(blocked_report::entry const& wait) const noexcept {
         std::size_t p = 0;

@@ -263,7 +263,7 @@ class acceptor : public control_endpoint<coordinator> {
         }
         from.rank = place->rank;
         from.attempt = said.attempt;
-        from.until = clock::now() + pending_time;
+        connections_.close_at(from, clock::now() + pending_time);
         if (carries_on) vouch(from.rank, clock::now());
         wire::admit told;
         admit(from, told, proven);

@@ -37,6 +37,7 @@ struct carried_world {
     /// The number here of a rank of the joined world; −1: it is not in this world.
     int rank_of(int joined) const noexcept { return members.empty() ? joined : place_in(members, joined); }
     bool has_left(int r) const noexcept { return left[static_cast<std::size_t>(r)]; }
+    void leaves(int r) noexcept { left[static_cast<std::size_t>(r)] = any_left = true; }
     /// True if all ranks have left but this one, where it is in this world.
     bool is_deserted() const noexcept {
         for (int r = 0; r < size; ++r)
@@ -78,6 +79,7 @@ struct carried_world {
     bool splits = false;            // the collective is a split, whose result may still come
     carried_world* group = nullptr; // of this rank, by that split
     fixed_array<bool> left;         // rank → it has left this world
+    bool any_left = false;          // rank
     bool held;                      // a backend of this process refers to it
     bool here;                      // and has not left
 

@@ -29,8 +29,10 @@ using namespace wire;
 /// have proved that they have the secret, each message has a tag behind it, or is sealed.
 struct connection : message_link {
     std::uint64_t serial =
-        0;         // number in order of opening: events of a closed connection do not reach the next
-    int rank = -1; // −1: not identified
+        0;                 // number in order of opening: events of a closed connection do not reach the next
+    std::size_t entry = 0; // of its set, which uses it again when the connection is closed
+    connection* next_free = nullptr; // closed: another one that is
+    int rank = -1;                   // −1: not identified
     bool connecting = false;
     bool refused = false; // stays open until the other end has read why
     bool wants_write = false;

@@ -45,8 +45,8 @@ class connection_set {
   public:
     /// `thread`: sleeps on the sockets. `rank` of `ranks`: this process.
     connection_set(event_thread& thread, int rank, int ranks)
-        : thread_(thread), rank_(rank), places_(static_cast<std::size_t>(ranks)),
-          conversations_(static_cast<std::size_t>(ranks)) {}
+        : thread_(thread), rank_(rank), places_(rank == 0 ? static_cast<std::size_t>(ranks) : 1),
+          conversations_(places_.size()) {}
     ~connection_set() {
         for (connection const& c : connections_)
             if (c.open()) ::close(c.socket);
@@ -56,7 +56,7 @@ class connection_set {
 
     /// All entries, closed ones too.
     std::list<connection>& all() noexcept { return connections_; }
-    /// Rank → its connection, nullptr without; ranks other than 0 have entry 0 only.
+    /// Rank → its connection, nullptr without; ranks other than 0 have one entry, of rank 0.
     fixed_array<connection*>& places() noexcept { return places_; }
     /// The conversation with the rank of `c`, which is identified.
     conversation& with(connection const& c) noexcept { return with_rank(c.rank); }
@@ -78,20 +78,25 @@ class connection_set {
         return count;
     }
 
-    /// The key of the connection for the thread.
-    static std::uint64_t key_of(connection const& c) noexcept { return c.serial; }
+    /// The key of the connection for the thread: its entry is found without a search, for rank 0 has one for
+    /// each rank, and an event for each heartbeat.
+    static std::uint64_t key_of(connection const& c) noexcept { return c.serial << entry_bits | c.entry; }
 
     HERRING_SETUP connection& open(int socket, std::string from, std::uint32_t what) {
-        connection* free = nullptr;
-        for (connection& each : connections_)
-            if (!each.open()) free = &each;
-        connection& c = free != nullptr ? *free : connections_.emplace_back();
+        if (free_ == nullptr) {
+            free_ = &connections_.emplace_back();
+            free_->entry = connections_.size() - 1;
+            entries_.push(free_);
+        }
+        connection& c = *std::exchange(free_, free_->next_free);
+        std::size_t const entry = c.entry;
         c = {};
+        c.entry = entry;
         c.socket = socket;
         c.serial = ++serial_;
         c.from = std::move(from);
         c.heard = c.answered = c.delivered = clock::now();
-        c.until = c.heard + pending_time;
+        close_at(c, c.heard + pending_time);
         thread_.watch(socket, key_of(c), what);
         return c;
     }
@@ -100,8 +105,29 @@ class connection_set {
         if (!c.open()) return;
         ::close(c.socket);
         c.socket = -1;
-        for (connection*& place : places_)
-            if (place == &c) place = nullptr;
+        c.next_free = std::exchange(free_, &c);
+        connection*& place = places_[c.rank < 0 ? 0 : static_cast<std::size_t>(c.rank)];
+        if (place == &c) place = nullptr;
+    }
+
+    /// Sets the time at which the connection has expired.
+    void close_at(connection& c, time_point until) noexcept {
+        c.until = until;
+        next_expiry_ = std::min(next_expiry_, until);
+    }
+    /// Calls `expired(connection&)` for each open connection whose time has passed. Returns the time of the
+    /// next one, or an earlier time.
+    template <class Expired> HERRING_SETUP time_point expire(time_point now, Expired const& expired) {
+        if (now < next_expiry_) return next_expiry_;
+        next_expiry_ = time_point::max();
+        for (connection& c : connections_) {
+            if (!c.open()) continue;
+            if (now >= c.until)
+                expired(c);
+            else
+                next_expiry_ = std::min(next_expiry_, c.until);
+        }
+        return next_expiry_;
     }
 
     /// Makes the candidate `by` its rank's connection: earlier ones are closed. Its host has just been heard.
@@ -135,9 +161,9 @@ class connection_set {
 
     /// Returns the connection of an event; nullptr if it has been closed since.
     HERRING_SETUP connection* of_key(std::uint64_t key) noexcept {
-        for (connection& c : connections_)
-            if (c.still(key)) return &c;
-        return nullptr;
+        std::uint64_t const entry = key & ((std::uint64_t{1} << entry_bits) - 1);
+        bool const any = entry < connections_.size() && entries_.begin()[entry]->still(key >> entry_bits);
+        return any ? entries_.begin()[entry] : nullptr;
     }
 
     HERRING_SETUP void send(connection& to, message_kind type, std::uint64_t sequence,
@@ -199,9 +225,14 @@ class connection_set {
         flush(to);
     }
 
+    static constexpr int entry_bits = 21; // more than ranks and connections that are not identified
+
     event_thread& thread_;
     int rank_;
     std::list<connection> connections_;
+    append_buffer<connection*> entries_; // by `connection::entry`
+    connection* free_ = nullptr;         // the first entry that is closed
+    time_point next_expiry_ = time_point::max();
     fixed_array<connection*> places_;
     fixed_array<conversation> conversations_; // by rank
     std::uint64_t serial_ = 0;

@@ -31,7 +31,8 @@ namespace HERRING_NAMESPACE::detail::rendezvous {
 /// Rank 0. Every other rank is connected to it.
 class coordinator final : public acceptor {
   public:
-    HERRING_SETUP explicit coordinator(settings&& from) : acceptor(std::move(from)) {}
+    HERRING_SETUP explicit coordinator(settings&& from)
+        : acceptor(std::move(from)), vouched_(at(settings_.size)) {}
     ~coordinator() { stop(); }
 
   private:
@@ -181,7 +182,7 @@ class coordinator final : public acceptor {
                                   "; let every rank make the same calls in the same order"}));
         }
         w.pending.add(rank, kind, given);
-        for (int r = 0; r < w.size; ++r)
+        for (int r = 0; w.any_left && r < w.size; ++r)
             if (w.has_left(r) && !w.pending.has(r))
                 return set_failure(w, departure(w.rank, r, name(kind), "its world was destroyed"));
         if (!w.pending.complete()) return;
@@ -242,9 +243,14 @@ class coordinator final : public acceptor {
     /// Takes ranks whose data has come to `by` since its last heartbeat as alive then.
     HERRING_SETUP void on_signs(int by, signs_of_life const& said) {
         if (stage_ != stage::joined || failed()) return;
-        time_point const then = clock::now() - settings_.times.detector.heartbeat;
-        for (int r = 1; r < settings_.size; ++r)
-            if (r != by && said.has(at(r))) vouch(r, then);
+        clock::duration const beat = settings_.times.detector.heartbeat;
+        time_point const then = clock::now() - beat;
+        said.for_each([&](int r) {
+            // Many may hear one rank: most of them say what is known.
+            if (r == 0 || r == by || then - vouched_[at(r)] < beat / 8) return;
+            vouched_[at(r)] = then;
+            vouch(r, then);
+        });
         if (said.cut_off >= 0) on_cut(by, said.cut_off);
     }
 
@@ -320,6 +326,7 @@ class coordinator final : public acceptor {
         if (found.what != errc::ok) set_failure(w, found);
     }
 
+    fixed_array<time_point> vouched_;     // rank → when its data last counted as a sign of its life
     fixed_array<blocked_report> reports_; // rank → its last report; of no size until there is one
     bool unread_ = false;
     time_point look_at_{};

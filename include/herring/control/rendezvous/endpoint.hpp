@@ -275,14 +275,7 @@ template <class Role> class control_endpoint : public endpoint_base {
     /// Does the work that is due; returns how long the thread may sleep, in milliseconds.
     HERRING_SETUP int until_next() {
         time_point const now = detect_own_stall();
-        time_point next = time_point::max();
-        for (connection& c : connections_.all()) {
-            if (!c.open()) continue;
-            if (now >= c.until)
-                role().on_expired(c);
-            else
-                next = std::min(next, c.until);
-        }
+        time_point next = connections_.expire(now, [this](connection& c) { role().on_expired(c); });
         if (stage_ == stage::joined && !failed() && !leaving_) next = std::min(next, heartbeat(now));
         return poll_timeout(std::min(next, role().run_due(now)));
     }

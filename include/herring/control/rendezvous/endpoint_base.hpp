@@ -149,7 +149,8 @@ class endpoint_base {
         int const size = static_cast<int>(members.size());
         carried_world& made = worlds_.emplace_back(number, std::move(members), size, settings_.rank);
         if (made.held) holders_.fetch_add(1, std::memory_order_relaxed);
-        for (int r = 0; settings_.rank == 0 && r < size; ++r) made.left[at(r)] = gone_[at(made.joined(r))];
+        for (int r = 0; settings_.rank == 0 && r < size; ++r)
+            if (gone_[at(made.joined(r))]) made.leaves(r);
         return made;
     }
     /// Forgets groups of which no message is due any more.
@@ -178,7 +179,7 @@ class endpoint_base {
     }
 
     /// Returns the membership that rank 0 told everyone, after joining.
-    HERRING_SETUP membership joined_membership() const {
+    HERRING_SETUP membership joined_membership() {
         membership world;
         world.rank = settings_.rank;
         world.map = topology(node_ids_, {roles_.data(), roles_.size()}, rates_);
@@ -190,6 +191,10 @@ class endpoint_base {
         world.ranks_on_this_machine = 0;
         for (int const id : machine_ids_)
             if (id == machine_ids_[at(settings_.rank)]) ++world.ranks_on_this_machine;
+        node_ids_ = std::vector<int>(); // the world has its topology
+        machine_ids_ = std::vector<int>();
+        rates_ = std::vector<int>();
+        roles_ = {};
         return world;
     }
 
@@ -252,7 +257,7 @@ class endpoint_base {
     }
     /// At rank 0: notes that a rank takes part in nothing of this world any more.
     HERRING_SETUP void mark_left(carried_world& w, int rank) {
-        w.left[at(rank)] = true;
+        w.leaves(rank);
         if (!w.pending.empty() && !w.pending.has(rank))
             set_failure(w, departure(w.rank, rank, w.operation_or_control(), "its world was destroyed"));
     }
@@ -277,7 +282,7 @@ class endpoint_base {
             int const peer = w.rank_of(rank), reporter = by < 0 ? -1 : w.rank_of(by);
             std::string_view const operation = by < 0 ? "control" : w.operation_or_control();
             if (peer >= 0) {
-                w.left[at(peer)] = true;
+                w.leaves(peer);
                 set_failure(w, failure::make(what, reporter, peer, operation, words));
             } else if (rank == 0) {
                 set_failure(
@@ -349,6 +354,7 @@ class endpoint_base {
 
     /// Notes that `rank` was alive at that time.
     HERRING_SETUP void vouch(int rank, time_point heard) noexcept {
+        if (at(rank) >= connections_.places().size()) return; // no connection leads there
         connection* const place = connections_.places()[at(rank)];
         if (place != nullptr) place->heard = std::max(place->heard, heard);
     }

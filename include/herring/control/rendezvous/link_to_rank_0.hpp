@@ -100,7 +100,7 @@ class link_to_rank_0 : public control_endpoint<participant> {
         }
         connection& c = connections_.open(made.release(), to.text(), EPOLLOUT);
         c.connecting = true;
-        c.until = clock::now() + most;
+        connections_.close_at(c, clock::now() + most);
         return &c;
     }
 
@@ -127,7 +127,8 @@ class link_to_rank_0 : public control_endpoint<participant> {
         if (int const why = connect_error(c.socket); why != 0)
             return give_up_on(c, {c.from, ": ", std::strerror(why)});
         c.connecting = false;
-        c.until = stage_ == stage::joined ? clock::now() + redial_.answer_time() : time_point::max();
+        connections_.close_at(c, stage_ == stage::joined ? clock::now() + redial_.answer_time()
+                                                         : time_point::max());
         if (stage_ == stage::joining) local_address_ = local_end(c.socket).address();
         thread_.rewatch(c.socket, connections_.key_of(c), EPOLLIN);
         greeted_ = true;

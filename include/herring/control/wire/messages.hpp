@@ -4,6 +4,7 @@
 #define HERRING_CONTROL_WIRE_MESSAGES_HPP
 
 #include "herring/base/byte_buffer.hpp"
+#include "herring/base/bytes.hpp"
 #include "herring/base/codec.hpp"
 #include "herring/base/config.hpp"
 #include "herring/base/error.hpp"
@@ -19,6 +20,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -92,6 +94,16 @@ struct signs_of_life {
     }
     bool has(std::size_t rank) const noexcept {
         return rank / 8 < bits.size() && (bits.data()[rank / 8] >> (rank % 8) & std::byte{1}) != std::byte{0};
+    }
+
+    /// Calls `with(rank)` for each rank of which data has come.
+    template <class With> HERRING_SETUP void for_each(With const& with) const {
+        for (std::size_t i = 0; i < bits.size(); i += 8) {
+            std::byte eight[8] = {};
+            std::memcpy(eight, bits.data() + i, std::min<std::size_t>(8, bits.size() - i));
+            for (auto some = get<std::uint64_t>(eight); some != 0; some &= some - 1)
+                with(static_cast<int>(8 * i) + std::countr_zero(some));
+        }
     }
 
     HERRING_SETUP byte_buffer write() const {

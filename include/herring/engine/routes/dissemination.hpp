@@ -36,7 +36,7 @@ struct dissemination_windows {
 
     HERRING_ALWAYS_INLINE void received(token const& about, arrival const& what) noexcept {
         arrivals[about.slot] = what;
-        stale.news = true;
+        stale.came(0);
     }
     HERRING_ALWAYS_INLINE void sent(token const& about) noexcept { --unsent[about.slot]; }
     awaited_peer const* only_awaited() const noexcept { return missing.any ? &missing : nullptr; }
@@ -52,7 +52,7 @@ struct dissemination_windows {
     fixed_array<std::size_t> begins;
     std::uint32_t unsent[window] = {}; ///< buffer → messages that are sent from it
     awaited_peer missing{};            ///< the peer whose message the oldest chunk waits for
-    stale_watch stale{};               ///< among the messages of all rounds
+    stale_watch stale{1};              ///< of the messages of all rounds, as those of one peer
 };
 
 /// Before round r a rank has the parts of 2^r nodes: its own node and the nodes behind it. It sends them to
@@ -246,10 +246,14 @@ template <class Core> class dissemination_route {
 
     // A message may lie here for an execution that took another route on this rank.
     void find_stale() noexcept {
-        if (!windows_.stale.is_due(beginning_.at)) return;
-        if (begun_ - combined_ == stages) return; // the message may be of a chunk that has not begun
-        for (std::uint32_t r = 0; r < rounds_; ++r)
-            if (shared_.is_stale(shared_.peers[sender_in(r)].rank, arrived(begun_, r), beginning_.at)) return;
+        windows_.stale.look(beginning_.at, [this](std::size_t) noexcept {
+            if (begun_ - combined_ == stages)
+                return false; // the message may be of a chunk that has not begun
+            for (std::uint32_t r = 0; r < rounds_; ++r)
+                if (shared_.is_stale(shared_.peers[sender_in(r)].rank, arrived(begun_, r), beginning_.at))
+                    return true;
+            return false;
+        });
     }
 
     // Posts receives for later chunks into buffers that were combined. The parts of each round have a

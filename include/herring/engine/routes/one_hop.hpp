@@ -34,7 +34,7 @@ struct one_hop_windows {
 
     HERRING_ALWAYS_INLINE void received(token const& about, arrival const& what) noexcept {
         pairs[about.peer].arrives(about.slot, what);
-        stale.news = true;
+        stale.came(about.peer);
     }
     HERRING_ALWAYS_INLINE void sent(token const& about) noexcept { --unsent[about.slot]; }
     template <class Ask> HERRING_ALWAYS_INLINE void awaited(Ask const& ask) const noexcept {
@@ -46,12 +46,12 @@ struct one_hop_windows {
         return slot_memory.at(peer * exchange_window::size + exchange_window::slot_of(number));
     }
 
-    fixed_array<exchange_window> pairs;                ///< of this rank and each peer
-    slot_row slot_memory;                              ///< of the parts of all peers
-    slot_row stages;                                   ///< of this rank's parts
+    fixed_array<exchange_window> pairs; ///< of this rank and each peer; none where nothing takes one hop
+    slot_row slot_memory;               ///< of the parts of all peers
+    slot_row stages;                    ///< of this rank's parts
     std::uint32_t unsent[plan::one_hop_stages()] = {}; ///< stage → messages that are sent from it
     awaited_peer missing{};                            ///< the peer whose part the combination waits for
-    stale_watch stale{};                               ///< of the parts of peers
+    stale_watch stale;                                 ///< of the parts of peers
 };
 
 /// Every node sends its part of a chunk to every other node; each combines all parts in the order of the
@@ -132,6 +132,7 @@ template <class Core> class one_hop_route {
                 shared_.ledger.handled(combining_.at);
                 ++combined_;
                 ++progress;
+                complete_ = 0;
                 combining_.next_chunk();
                 continue;
             }
@@ -139,7 +140,8 @@ template <class Core> class one_hop_route {
             if (combined_ >= sent_ || windows_.unsent[combined_ % stages] > 0) return progress;
             execution const& e = shared_.ledger.at(combining_.at);
             chunk const c = combining_.here(e);
-            for (int const n : shared_.who.contributors()) {
+            for (; complete_ < shared_.who.contributors().size(); ++complete_) { // where it missed one before
+                int const n = shared_.who.contributors()[complete_];
                 if (n == shared_.who.node) continue;
                 std::size_t const from = shared_.who.handler(n, c);
                 arrival const& got = windows_.pairs[from].arrived();
@@ -165,16 +167,16 @@ template <class Core> class one_hop_route {
 
     // A part may lie here for an execution that took another route on this rank.
     void find_stale() noexcept {
-        if (!windows_.stale.is_due(combining_.at)) return;
-        for (std::size_t i = 0; i < shared_.peers.size(); ++i)
-            if (shared_.is_stale(shared_.peers[i].rank, windows_.pairs[i].arrived(), combining_.at)) return;
+        windows_.stale.look(combining_.at, [this](std::size_t i) noexcept {
+            return shared_.is_stale(shared_.peers[i].rank, windows_.pairs[i].arrived(), combining_.at);
+        });
     }
 
     // Posts receives for later parts into slots whose parts were combined.
     std::size_t post_receives() noexcept {
         std::size_t progress = 0;
         receives_owed_ = false;
-        for (std::size_t i = 0; i < shared_.peers.size(); ++i) {
+        for (std::size_t i = 0; i < windows_.pairs.size(); ++i) {
             exchange_window& window = windows_.pairs[i];
             for (; window.owes_receive(); window.posted(), ++progress) {
                 std::uint64_t const number = window.to_post();
@@ -195,6 +197,7 @@ template <class Core> class one_hop_route {
     std::uint64_t sent_ = 0;     // parts that are posted to all nodes
     std::uint64_t combined_ = 0; // parts that are combined
     std::size_t to_ = 0;         // nodes that the next part is posted to, counted from this node
+    std::size_t complete_ = 0;   // contributors whose part of the chunk under the second cursor is here
     bool part_made_ = false;     // of the chunk under the first cursor
     bool combining_now_ = false; // the chunk under the second cursor
     bool receives_owed_ = false; // a receive could not be posted yet

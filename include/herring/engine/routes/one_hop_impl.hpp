@@ -15,12 +15,13 @@ namespace HERRING_NAMESPACE::detail {
 
 HERRING_SEPARABLE one_hop_windows::one_hop_windows(engine_state& state, plan const& from,
                                                    std::span<std::byte>& staging)
-    : pairs(state.peers.size()),
+    : pairs(from.has_one_hop() ? state.peers.size() : 0),
       slot_memory(slot_row::taken_from(staging, pairs.size() * exchange_window::size,
                                        from.parts.bytes(from.hop_slot_elements()))),
       stages(state.is_staged() && pairs.size() > 0
                  ? slot_row::taken_from(staging, plan::one_hop_stages(), slot_memory.bytes)
-                 : slot_memory) {}
+                 : slot_memory),
+      stale(pairs.size()) {}
 
 } // namespace HERRING_NAMESPACE::detail
 

@@ -15,7 +15,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <utility>
 
 namespace HERRING_NAMESPACE::detail {
 
@@ -36,16 +35,18 @@ struct two_hop_windows {
             results[results_in++] = {about.peer, about.slot, what};
         } else {
             pairs[about.peer].served.arrives(about.slot, what);
-            stale.news = true;
+            stale.came(about.peer);
         }
     }
     HERRING_ALWAYS_INLINE void sent(token const&) noexcept {}
     awaited_peer const* only_awaited() const noexcept { return only.any ? &only : nullptr; }
     template <class Ask> HERRING_ALWAYS_INLINE void awaited(Ask const& ask) noexcept {
-        if (missing.any) ask(missing.place, missing.execution, "its part has not come");
+        if (missing.any && !ask(missing.place, missing.execution, "its part has not come")) return;
         for (std::size_t i = 0; i < pairs.size(); ++i)
-            if (push_window const& out = pairs[i].pushes; out.any_unanswered())
-                ask(i, out.oldest_unanswered().execution, "it has not returned the sum");
+            if (push_window const& out = pairs[i].pushes;
+                out.any_unanswered() &&
+                !ask(i, out.oldest_unanswered().execution, "it has not returned the sum"))
+                return;
     }
 
     /// Posts a push to a server that belongs to no execution and gets no result; no push to this server
@@ -87,12 +88,16 @@ struct two_hop_windows {
     fixed_array<result_arrival> results;
     std::size_t results_in = 0;
 
+    /// Peers that something may be pushed to: all when an execution has arrived, and those whose results
+    /// come.
+    peer_queue ready;
+
     std::uint32_t const window;
     bool const ordered;     ///< servers have unequal shares
     awaited_peer missing{}; ///< the peer whose push the service waits for
     awaited_peer
-        only{}; ///< the only peer whose message a narrow execution waits for, or the last one sent to
-    stale_watch stale{}; ///< of the pushes of peers
+        only{};        ///< the only peer whose message a narrow execution waits for, or the last one sent to
+    stale_watch stale; ///< of the pushes of peers
 };
 
 /// As a contributor this rank pushes its node's part of a chunk to the rank that serves the chunk, at most
@@ -164,10 +169,9 @@ template <class Core> class two_hop_route {
 
     // A push may lie here for an execution that took another route on this rank.
     void find_stale() noexcept {
-        if (!windows_.stale.is_due(serving_.at)) return;
-        for (std::size_t i = 0; i < shared_.peers.size(); ++i)
-            if (shared_.is_stale(shared_.peers[i].rank, windows_.pairs[i].served.arrived(), serving_.at))
-                return;
+        windows_.stale.look(serving_.at, [this](std::size_t i) noexcept {
+            return shared_.is_stale(shared_.peers[i].rank, windows_.pairs[i].served.arrived(), serving_.at);
+        });
     }
 
     // True if all parts of the chunk are here; goes on at the contributor that was missing last time.
@@ -239,27 +243,43 @@ template <class Core> class two_hop_route {
             shared_.take_result(e, back.what);
             shared_.ledger.done(back.execution);
             pushes.answered(slot);
+            windows_.ready.add(from);
         }
         windows_.results_in = 0;
     }
 
     // Pushes one chunk a peer and turn, from behind this rank on, so that every server has work at once.
     // Among servers of unequal shares a small share waits for the large ones, so that all end together.
+    // Looks at peers alone that have something to do: a walk over all would cost each poll as many peers.
     std::size_t push(wanted_work& wanted) noexcept {
-        std::size_t const count = shared_.peers.size();
-        std::size_t progress = 0;
-        for (;;) {
-            if (windows_.ordered && turn_ == 0) furthest_back_ = find_furthest_back();
-            for (; turn_ < count; ++turn_) {
-                if (push_one(first_ + turn_ < count ? first_ + turn_ : first_ + turn_ - count, wanted)) {
-                    pushed_ = true;
-                    ++progress;
-                }
-                if (wanted.any()) return progress; // the next call goes on with this peer
-            }
-            turn_ = 0;
-            if (!std::exchange(pushed_, false)) return progress;
+        peer_queue& ready = windows_.ready;
+        if (std::uint64_t const all = shared_.ledger.all_arrived(); all != listed_) {
+            listed_ = all;
+            for (std::size_t i = first_; i < ready.room(); ++i) ready.add(i);
+            for (std::size_t i = 0; i < first_; ++i) ready.add(i);
         }
+        if (windows_.ordered) furthest_back_ = find_furthest_back();
+        std::size_t progress = 0;
+        for (std::size_t left = ready.size(); left > 0;) { // since the last push
+            switch (push_one(ready.front(), wanted)) {
+            case turn::pushed:
+                ready.rotate();
+                left = ready.size();
+                ++progress;
+                break;
+            case turn::wanted:
+                return progress; // the next call goes on with this peer
+            case turn::refused:
+                ready.rotate();
+                --left;
+                break;
+            case turn::nothing:
+                ready.drop_front();
+                --left;
+                break;
+            }
+        }
+        return progress;
     }
 
     // The place of the push that is due first, in the order that all contributors share.
@@ -283,17 +303,23 @@ template <class Core> class two_hop_route {
                place - furthest_back_ > (windows_.window - 1) * to.order.stride(to.push_cursor.stream);
     }
 
-    bool push_one(std::size_t to, wanted_work& wanted) noexcept {
+    enum class turn : std::uint8_t {
+        pushed,
+        wanted,  // work on its chunk
+        refused, // for now
+        nothing  // before a result or an execution comes
+    };
+    turn push_one(std::size_t to, wanted_work& wanted) noexcept {
         auto& [cursor, order, pushes, served, slot_memory, stages] = windows_.pairs[to];
-        if (!shared_.next_chunk(cursor, route::two_hop)) return false;
+        if (!shared_.next_chunk(cursor, route::two_hop)) return turn::nothing;
         if (!pushes.has_credit()) {
             shared_.require_peer(shared_.peers[to]);
             if constexpr (Core::is_traced)
                 shared_.trace.stalled(to, shared_.peers[to].rank, pushes.next(), shared_.ledger.at(cursor.at),
                                       cursor.at);
-            return false;
+            return turn::nothing;
         }
-        if (windows_.ordered && !pushes.is_prepared() && is_ahead(windows_.pairs[to])) return false;
+        if (windows_.ordered && !pushes.is_prepared() && is_ahead(windows_.pairs[to])) return turn::refused;
         std::uint64_t const number = cursor.at;
         execution const& e = shared_.ledger.at(number);
         chunk const c = cursor.here(e);
@@ -303,30 +329,29 @@ template <class Core> class two_hop_route {
             std::span<std::byte> const into = shared_.memory.for_transport(shared_.landing(e, c));
             if (!shared_.receive(to, message::result, pushes.next(), into, slot)) {
                 shared_.require_peer(shared_.peers[to]);
-                return false;
+                return turn::refused;
             }
             shared_.ledger.add(number);
             pushes.prepare(c, number);
             wanted.make_part_of(number, c, stages.at(slot).data());
-            return false;
+            return turn::wanted;
         }
         int const node = shared_.who.map.node(shared_.peers[to].rank);
         std::span<std::byte const> const from =
             shared_.memory.for_transport(shared_.part(e, c, node, stages.at(slot).data()));
-        if (!shared_.send(to, message::push, pushes.next(), from, slot, number)) return false;
+        if (!shared_.send(to, message::push, pushes.next(), from, slot, number)) return turn::refused;
         pushes.sent();
         if (is_narrow(e)) windows_.only = {true, to, number};
         shared_.ledger.handled(number);
         cursor.next_chunk();
-        return true;
+        return turn::pushed;
     }
 
     Core& shared_;
     two_hop_windows& windows_;
     std::size_t first_ = 0;           // the peer to begin with
-    std::size_t turn_ = 0;            // peers that have had their turn in this round
-    bool pushed_ = false;             // in this round
-    std::uint64_t furthest_back_ = 0; // place of the push that was due first when this round began
+    std::uint64_t listed_ = 0;        // executions that all peers were listed for
+    std::uint64_t furthest_back_ = 0; // place of the push that was due first when this call began
     chunk_cursor serving_;
     bool combined_ = false;      // the chunk under the cursor
     std::size_t answered_ = 0;   // contributors, counted from this node

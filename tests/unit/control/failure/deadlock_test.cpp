@@ -4,7 +4,9 @@
 
 #include "doctest/doctest.h"
 
+#include <algorithm>
 #include <cstdint>
+#include <random>
 #include <span>
 #include <string>
 #include <vector>
@@ -128,6 +130,61 @@ TEST_CASE("deadlock: ranks that wait for each other in several worlds are found 
     all[3] = report({}, {{0, 3}, {row_1, 5}, {column_1, 5}});
     for (std::uint64_t world = 0; world <= 4; ++world)
         CHECK(find_deadlock({all.data(), all.size()}, false, world).rank == -1);
+}
+
+TEST_CASE("deadlock: what the definition finds, in any mixture of reports") {
+    std::mt19937 random(7);
+    auto const below = [&](std::size_t n) { return random() % n; };
+    int found_any = 0;
+    for (int round = 0; round < 4000; ++round) {
+        std::vector<blocked_report> all(2 + below(6));
+        for (blocked_report& one : all) {
+            std::vector<entry> waiting, begun;
+            for (std::uint64_t c = 0; c < 4; ++c)
+                if (below(5) > 0) begun.push_back({c, below(4)});
+            for (std::size_t w = 0; w < below(3); ++w) {
+                entry const& in = begun.empty() ? entry{9, 1} : begun[below(begun.size())];
+                waiting.push_back({in.channel, in.number > 0 ? in.number - 1 : 0});
+            }
+            one = report(waiting, begun);
+            if (below(8) == 0) ++one.waits_of_process;
+        }
+        // The largest set, by its definition: leave out whoever waits for nobody of it, until none is left.
+        std::vector<bool> stuck;
+        for (blocked_report const& one : all)
+            stuck.push_back(one.waits > 0 && one.waits == one.waits_of_process);
+        for (bool changed = true; changed;) {
+            changed = false;
+            for (std::size_t r = 0; r < all.size(); ++r)
+                for (std::size_t w = 0; stuck[r] && w < all[r].waits; ++w) {
+                    bool any = false;
+                    for (std::size_t p = 0; p < all.size(); ++p)
+                        any = any || (stuck[p] && all[p].lacks(all[r].waiting[w]));
+                    if (!any) stuck[r] = false, changed = true;
+                }
+        }
+        auto const first = std::find(stuck.begin(), stuck.end(), true);
+        int const due = first == stuck.end() ? -1 : static_cast<int>(first - stuck.begin());
+        REQUIRE(proven(all) == due);
+        found_any += due >= 0;
+    }
+    CHECK(found_any > 400);
+    CHECK(found_any < 3600);
+}
+
+TEST_CASE("deadlock: 16,384 ranks in one call, and one of them in another: by sorting, not by pairs") {
+    // All wait for operation 5 of reducer 1, which the last rank, which waits in reducer 2, has not begun.
+    std::vector<blocked_report> all(16'384, report({{1, 5}}, {{0, 3}, {1, 6}, {2, 5}}));
+    CHECK(proven(all) == -1);
+    all.back() = report({{2, 5}}, {{0, 3}, {1, 5}, {2, 6}});
+    auto const found = find_deadlock({all.data(), all.size()}, false);
+    CHECK(found.rank == 0);
+    CHECK(found.other == 16'383);
+    // A chain: each rank waits for what the next one has not begun, and the last one goes on.
+    for (std::size_t r = 0; r < all.size(); ++r) all[r] = report({{r, 0}}, {{r, 1}, {r + 1, 0}});
+    for (std::size_t r = 1; r < all.size(); ++r) all[r].begun[1] = {r - 1, 0};
+    all[0] = report({{0, 0}}, {{0, 1}});
+    CHECK(proven(all) == -1);
 }
 
 TEST_CASE("deadlock: a wait that a failure of its world has ended proves nothing about another world") {

@@ -24,11 +24,13 @@ TEST_CASE("pending_collective: an all_gather, with the bytes of all in order of 
     CHECK(pending.first_conflict(message_kind::contribute) == -1);
     CHECK(pending.first_conflict(message_kind::barrier) == 2);
     pending.add(0, message_kind::contribute, {});
+    CHECK(pending.first_conflict(message_kind::barrier) == 0); // the lowest that has come
     CHECK_FALSE(pending.complete());
     pending.add(1, message_kind::contribute, std::span(two).first(1));
     REQUIRE(pending.complete());
     auto const body = pending.take();
     CHECK(pending.empty());
+    CHECK(pending.first_conflict(message_kind::barrier) == -1);
 
     gather_result all;
     REQUIRE(detail::rendezvous::unpack(body, 3, all));

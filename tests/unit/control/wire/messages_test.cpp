@@ -236,6 +236,15 @@ TEST_CASE("wire: signs of life name ranks of the world, and nobody where nothing
     REQUIRE(read.read(bytes, 9));
     CHECK(read.cut_off == 3);
     for (std::size_t r = 0; r < 20; ++r) CHECK(read.has(r) == (r == 0 || r == 8));
+    std::vector<int> named;
+    read.for_each([&](int r) { named.push_back(r); });
+    CHECK(named == std::vector<int>{0, 8});
+    wire::signs_of_life many;
+    std::vector<int> due;
+    for (int r = 0; r < 200; r += 1 + r % 7) many.add(r, 200), due.push_back(r);
+    named.clear();
+    many.for_each([&](int r) { named.push_back(r); });
+    CHECK(named == due);
     CHECK_FALSE(read.read(bytes, 8));                  // a rank that there is not
     CHECK_FALSE(read.read(bytes, 17));                 // too few bits
     CHECK_FALSE(read.read(first(bytes, 3), 9));        // cut short

@@ -6,6 +6,21 @@
 
 #include "unit/engine/mesh.hpp"
 
+TEST_CASE("one_hop_windows: where nothing takes one hop there are none, and no receive is posted for them") {
+    for (std::size_t const bytes : {0u, 192u}) {
+        CAPTURE(bytes);
+        herring::exchange_tuning tuning = mesh::small_tuning();
+        tuning.one_hop_bytes = bytes;
+        mesh::world_of<std::int32_t> all({1, 1, 1}, {16, 0, 1000}, tuning, 1, 0);
+        herring::detail::one_hop_windows const& windows = all.ranks[0]->runs->core();
+        CHECK(windows.pairs.size() == (bytes > 0 ? 2u : 0u));
+        CHECK(all.net.most_receives() == (bytes > 0 ? 3 + 8 : 3)); // at the start
+        CHECK(all.run(
+            {0, 1, 2, 0, 2, 1, 1}, [](int rank, std::uint64_t, std::size_t) { return rank + 1; },
+            [](std::uint64_t, std::size_t) { return 1 + 2 + 3; }));
+    }
+}
+
 TEST_CASE(
     "one_hop_route: a rank runs ahead by half a window at most, and no message comes before its receive") {
     std::vector<std::size_t> const sizes(7, 16);

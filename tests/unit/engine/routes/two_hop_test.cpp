@@ -90,6 +90,40 @@ TEST_CASE("two_hop_route: a rank pushes a window to each server, and no more bef
     CHECK(all.net.quiet());
 }
 
+TEST_CASE("two_hop_route: an idle poll looks at no peer, and one that follows a result at its server alone") {
+    mesh::world_of<std::int32_t> all({1, 1, 1, 1, 1}, {4096, 4096}, mesh::small_tuning(), 2, 0);
+    auto& first = *all.ranks[0];
+    herring::detail::two_hop_windows& windows = first.runs->core();
+    all.submit(first, 0);
+    for (int i = 0; i < 200; ++i) first.runs->poll();
+    REQUIRE(first.runs->counters().messages_sent == 4 * 3); // a window to each, and all wait for the others
+    CHECK(windows.ready.size() == 0);
+    for (auto& r : all.ranks)
+        if (r->number > 0) all.submit(*r, 0);
+    std::size_t most = 0; // peers that could be pushed to after a poll
+    for (int i = 0; i < 5000; ++i)
+        for (auto& r : all.ranks) {
+            r->runs->poll();
+            herring::detail::two_hop_windows const& of_rank = r->runs->core();
+            most = std::max(most, of_rank.ready.size());
+        }
+    CHECK(most == 0);
+    for (auto& r : all.ranks) CHECK(r->runs->released() == 1);
+    // Of many peers whose results are missing the first one says all, unless one is lost.
+    all.submit(first, 1);
+    for (int i = 0; i < 200; ++i) first.runs->poll();
+    int asked = 0;
+    auto const ask = [&](std::size_t, std::uint64_t, char const*) { return ++asked < 2; };
+    windows.awaited(ask);
+    CHECK(asked == 2);
+    int const whom = first.runs->core().waiting_for().rank;
+    all.net.lose(4);
+    for (int i = 0; i < 200; ++i) first.runs->poll();
+    CHECK(first.runs->core().failures.suspicion.what == herring::errc::ok);
+    CHECK(first.runs->core().waiting_for().rank == whom);
+    CHECK(first.runs->core().failures.suspicion.peer == 4);
+}
+
 TEST_CASE("two_hop_route: servers of unequal shares get theirs in proportion: no rank is done with the small "
           "ones first") {
     for (std::uint32_t seed = 1; seed <= 20 / HERRING_TEST_PART; ++seed) {
