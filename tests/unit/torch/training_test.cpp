@@ -31,8 +31,7 @@ template <class Element> struct one_rank {
     torch::trainer* self = nullptr;
     torch::outcome said{};
 
-    one_rank(torch::training_table const& of, torch_ranks::seat& seat, int size, int servers = 0)
-        : calls(of) {
+    one_rank(torch::training_table const& of, torch_ranks::seat& seat, int size, int servers) : calls(of) {
         torch::training const with{.rank = int(seat.rank),
                                    .size = size,
                                    .servers = servers,
@@ -81,6 +80,15 @@ template <class Element> struct one_rank {
     }
 };
 
+/// Runs `rank(one_rank&, number)` on so many ranks, the last of which may be servers.
+template <class Element, class Rank>
+void with_ranks(torch::training_table const& calls, int size, int servers, Rank rank) {
+    torch_ranks::run(size, [&](torch_ranks::seat& seat) {
+        one_rank<Element> here(calls, seat, size, servers);
+        if (here.self != nullptr) rank(here, seat.rank);
+    });
+}
+
 struct own_folder {
     std::string name = [] {
         char path[] = "/tmp/herring-training-XXXXXX";
@@ -103,9 +111,8 @@ TEST_CASE("training: a table says what it is") {
 TEST_CASE("training: weights are updated by the mean, with the values of each group; a checkpoint goes on") {
     auto const& calls = torch::training_of<double, tcp, herring::optimizer::momentum>();
     own_folder const folder;
-    torch_ranks::run(2, [&](torch_ranks::seat& seat) {
-        one_rank<double> here(calls, seat, 2);
-        here.start(seat.rank == 0 ? 1.0 : 7.0); // rank 0's
+    with_ranks<double>(calls, 2, 0, [&](one_rank<double>& here, std::size_t rank) {
+        here.start(rank == 0 ? 1.0 : 7.0); // rank 0's
         CHECK(here.weights(0)[2] == 1.0);
         std::array<double, 3> values{};
         calls.hyper(here.self, 1, values.data());
@@ -113,12 +120,12 @@ TEST_CASE("training: weights are updated by the mean, with the values of each gr
         values = {0.5, 0.5, 0.0};
         calls.set(here.self, 1, values.data(), here.said);
         here.good();
-        double const gradient = seat.rank == 0 ? 1.0 : 3.0; // the mean is 2
+        double const gradient = rank == 0 ? 1.0 : 3.0; // the mean is 2
         CHECK(here.step(gradient) == std::int32_t(herring::step::exchanged));
         CHECK(here.weights(0)[0] == 1.0 - 0.01 * 2.0);
         CHECK(here.weights(1)[1] == 1.0 - 0.5 * 2.0);
         CHECK(std::isnan(calls.norm(here.self)));
-        std::string_view const bytes = seat.rank == 0 ? "mine" : "not saved";
+        std::string_view const bytes = rank == 0 ? "mine" : "not saved";
         calls.save(here.self, folder.name.c_str(), bytes.data(), bytes.size(), here.said);
         here.good();
         here.step(gradient);
@@ -150,8 +157,7 @@ TEST_CASE("training: weights are updated by the mean, with the values of each gr
 
 TEST_CASE("training: a misuse is a sentence, and the step goes on") {
     auto const& calls = torch::training_of<double, tcp, herring::optimizer::momentum>();
-    torch_ranks::run(2, [&](torch_ranks::seat& seat) {
-        one_rank<double> here(calls, seat, 2);
+    with_ranks<double>(calls, 2, 0, [&](one_rank<double>& here, std::size_t) {
         calls.ready(here.self, 0, here.said);
         here.bad(herring::errc::bad_state, "there are no weights yet");
         here.start(1.0);
@@ -174,8 +180,7 @@ TEST_CASE("training: with a sync policy each rank has weights of its own, which 
     auto const& calls = torch::training_of<float, tcp, herring::sync::every<2>>();
     CHECK(calls.averages == 1);
     CHECK(calls.hypers == 0);
-    torch_ranks::run(2, [&](torch_ranks::seat& seat) {
-        one_rank<float> here(calls, seat, 2);
+    with_ranks<float>(calls, 2, 0, [&](one_rank<float>& here, std::size_t rank) {
         here.start(1.0f);
         auto const update = [&] {
             for (std::size_t i = 0; i < tensors.size(); ++i)
@@ -184,7 +189,7 @@ TEST_CASE("training: with a sync policy each rank has weights of its own, which 
             calls.settle(here.self, here.said);
             here.good();
         };
-        float const gradient = seat.rank == 0 ? 1.0f : 3.0f;
+        float const gradient = rank == 0 ? 1.0f : 3.0f;
         CHECK(here.step(gradient) == std::int32_t(herring::step::local));
         update();
         CHECK(here.weights(0)[1] == 1.0f - gradient);
@@ -197,14 +202,13 @@ TEST_CASE("training: with a sync policy each rank has weights of its own, which 
 TEST_CASE("training: the last ranks serve") {
     auto const& calls =
         torch::training_of<double, tcp, herring::placement::dedicated, herring::optimizer::momentum>();
-    torch_ranks::run(3, [&](torch_ranks::seat& seat) {
-        one_rank<double> here(calls, seat, 3, 1);
-        if (seat.rank == 2) {
+    with_ranks<double>(calls, 3, 1, [&](one_rank<double>& here, std::size_t rank) {
+        if (rank == 2) {
             calls.serve(here.self, here.said);
             return here.good();
         }
         here.start(1.0);
-        here.step(seat.rank == 0 ? 1.0 : 3.0);
+        here.step(rank == 0 ? 1.0 : 3.0);
         CHECK(here.weights(0)[0] == 1.0 - 0.01 * 2.0);
     });
 }
