@@ -212,6 +212,30 @@ def views(rank, size):
     del again
 
 
+class Numbers(torch.utils.data.Dataset):
+    def __len__(self):
+        return 8
+
+    def __getitem__(self, i):
+        return torch.full((20,), float(i), dtype=torch.float64)
+
+
+def two_models(rank, size):
+    """Two models by turns, one of which feeds the other, with a data loader that forks workers."""
+    models = network(seed=2), nn.Linear(5, 20, dtype=torch.float64)
+    first, second = (made(model, "adamw") for model in models)
+    for _ in range(2):
+        loader = torch.utils.data.DataLoader(Numbers(), batch_size=4, num_workers=1, multiprocessing_context="fork")
+        for x in loader:
+            first(second(first(x + rank))).square().sum().backward()
+            second.optimizer.step()
+            first.optimizer.step()
+    for model in models:
+        same_on_all(model, size)
+    first.close()
+    second.close()
+
+
 # ---- refused
 
 
@@ -412,6 +436,19 @@ def served(rank, size):
         theirs.step()
     near(weights_of(model), weights_of(reference))
     same_on_all(model, size - 1, workers)
+    folder = [tempfile.mkdtemp() if rank == 0 else None]
+    dist.broadcast_object_list(folder, 0, workers)
+    trained.save(folder[0])
+    before = weights_of(model)
+    losses = []
+    for _ in range(2):  # the second time from the checkpoint
+        losses.append(loss_of(trained, rank, 0))
+        losses[-1].backward()
+        trained.optimizer.step()
+        trained.load(folder[0])
+        near(weights_of(model), before, 0)
+    assert losses[0] == losses[1]
+    losses.clear()
     trained.close()
 
 
@@ -462,8 +499,8 @@ def main():
         for element, policies in PACKS:
             _libraries.compiled(_libraries.training_source(element, f"{POLICIES}, {policies}"), FAST)
         print(f"ok: {len(PACKS)} reducers ({time.monotonic() - begin:.1f} s)", flush=True)
-    together(2, "adamw", "cases", "on_its_way", "views", "refusals", "differ", "checkpoint", "local_steps", "outer",
-             "halves")
+    together(2, "adamw", "cases", "on_its_way", "views", "two_models", "refusals", "differ", "checkpoint",
+             "local_steps", "outer", "halves")
     together(3, "served")
     together(4, "adamw", "cases", "checkpoint", "local_steps")
     if chosen(["killed"]):
