@@ -1,4 +1,5 @@
-"""Trains a small network on handwritten digits with DDP or FSDP2, by torchrun; prints loss, hash and step time."""
+"""Trains a small network on handwritten digits with DDP, FSDP2 or Herring's DataParallel, by torchrun; prints loss, hash
+and step time."""
 
 import argparse
 import hashlib
@@ -12,12 +13,14 @@ import torch.nn.functional as F
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--backend", default="herring")
-parser.add_argument("--fsdp", action="store_true")
+how = parser.add_mutually_exclusive_group()
+how.add_argument("--fsdp", action="store_true")
+how.add_argument("--herring", action="store_true", help="weights are updated where gradients are summed")
 parser.add_argument("--steps", type=int, default=200)
 options = parser.parse_args()
 
-if options.backend.startswith("herring"):
-    import herring_torch  # noqa: F401  registers the backend
+if options.herring or options.backend.startswith("herring"):
+    import herring_torch  # registers the backend
 
 dist.init_process_group(options.backend)
 rank, size = dist.get_rank(), dist.get_world_size()
@@ -30,7 +33,10 @@ pixels, labels = rows[:, :-1] / 16, rows[:, -1].long()
 pixels, labels = pixels[rank::size], labels[rank::size]  # each rank has its own part
 
 model = nn.Sequential(nn.Linear(pixels.shape[1], 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 10))
-if options.fsdp:
+if options.herring:
+    trained = herring_torch.DataParallel(model, "adamw", lr=1e-3)
+    optimizer = trained.optimizer
+elif options.fsdp:
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import fully_shard
 
@@ -41,7 +47,8 @@ if options.fsdp:
     trained = model
 else:
     trained = nn.parallel.DistributedDataParallel(model)
-optimizer = torch.optim.AdamW(trained.parameters(), lr=1e-3)
+if not options.herring:
+    optimizer = torch.optim.AdamW(trained.parameters(), lr=1e-3)
 
 times = []
 for step in range(options.steps):

@@ -92,13 +92,14 @@ def main():
         print("ok: refused", flush=True)
 
         # Compiled once; a damaged file again.
-        library, digest = _libraries.compiled(POLICIES, FAST)
+        text = _libraries.source(POLICIES)
+        library, digest = _libraries.compiled(text, FAST)
         made = library.stat().st_mtime_ns
-        assert _libraries.compiled(POLICIES, FAST) == (library, digest) and library.stat().st_mtime_ns == made
+        assert _libraries.compiled(text, FAST) == (library, digest) and library.stat().st_mtime_ns == made
         ranks.run(2, over_compiled, cache)
         assert library.stat().st_mtime_ns == made
         library.write_bytes(library.read_bytes()[:1000])
-        assert _libraries.compiled(POLICIES, FAST)[0] == library and library.stat().st_size > 100_000
+        assert _libraries.compiled(text, FAST)[0] == library and library.stat().st_size > 100_000
         print("ok: compiled", flush=True)
     os.environ["HERRING_TORCH_CACHE"] = "/proc/herring"
     fails(herring_torch.CompileError, "HERRING_TORCH_CACHE", herring_torch.compile, POLICIES, "x", FAST)

@@ -2,7 +2,7 @@
 # Builds the package of examples/14_pytorch against torch 2.11 and runs Python's tests over it.
 #
 #   tests/torch/run.sh            installs torch (790 MB) into build/torch/venv the first time; at most 5 minutes after that
-#   tests/torch/run.sh CASE ...   runs the cases of check.py whose names have one of the words
+#   tests/torch/run.sh CASE ...   runs the cases of check.py and data_parallel.py whose names have one of the words
 #
 # HERRING_TORCH_PYTHON: a Python that has torch, in place of the one that is installed. Skipped with one line where
 # the CUDA toolkit that torch's wheel needs is missing, or the index of Python packages does not answer.
@@ -48,7 +48,8 @@ if [ "$(cat "$build/stamp" 2> /dev/null)" != "$stamp $python" ]; then
     echo "$stamp $python" > "$build/stamp"
 fi
 
-export PYTHONPATH=$PWD/$build/site:$PWD/tests/torch OMP_NUM_THREADS=1
+export PYTHONPATH=$PWD/$build/site:$PWD/tests/torch OMP_NUM_THREADS=1 HERRING_TORCH_CACHE=$PWD/$build/cache
 "$python" -W ignore -m herring_torch
 [ $# != 0 ] || "$python" -W ignore tests/torch/package.py
-exec "$python" -W ignore tests/torch/check.py "$@"
+"$python" -W ignore tests/torch/check.py "$@"
+exec "$python" -W ignore tests/torch/data_parallel.py "$@"

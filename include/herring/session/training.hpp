@@ -29,6 +29,25 @@ namespace HERRING_NAMESPACE::detail {
 
 template <class Element, class Optimizer> class optimizer_memory;
 
+/// Names of the members of an optimizer's `hyper`: `fault` says which of them a NaN is. nullptr for a member
+/// that it does not check.
+template <class Optimizer> HERRING_SETUP std::span<char const* const> hyper_members() noexcept {
+    using hyper = typename Optimizer::hyper;
+    static auto const names = [] {
+        std::array<char const*, sizeof(hyper) / sizeof(double)> found{};
+        for (std::size_t i = 0; i < found.size(); ++i) {
+            hyper values{};
+            double each[sizeof(hyper) / sizeof(double)];
+            std::memcpy(each, &values, sizeof each);
+            each[i] = std::numeric_limits<double>::quiet_NaN();
+            std::memcpy(static_cast<void*>(&values), each, sizeof each);
+            if (!fault_of<Optimizer>(hyper{})) found[i] = fault_of<Optimizer>(values).member;
+        }
+        return found;
+    }();
+    return names;
+}
+
 /// The values in force, for each group of tensors, and the number of steps; the weights when they are set;
 /// and what is left of a step when all gradients are summed. `Memory`: the session's `optimizer_memory`.
 template <class Optimizer, class Memory> class training {
@@ -49,7 +68,7 @@ template <class Optimizer, class Memory> class training {
         if constexpr (two_phases)
             if (!has_tables(session)) exchanged_.resize(ranks * session.norm_numbers());
         values_.resize(1 + groups_.size() * doubles_of_group);
-        session.name_values({values_, members()});
+        session.name_values({values_, hyper_members<Optimizer>()});
         prepare(session);
     }
 
@@ -139,22 +158,6 @@ template <class Optimizer, class Memory> class training {
     }
 
   private:
-    // Names of hyper's members: `fault` of an optimizer says whose value a NaN is.
-    HERRING_SETUP static std::span<char const* const> members() noexcept {
-        static auto const names = [] {
-            std::array<char const*, doubles_of_group - 1> found{};
-            for (std::size_t i = 0; i < found.size(); ++i) {
-                hyper values{};
-                double each[doubles_of_group - 1];
-                std::memcpy(each, &values, sizeof each);
-                each[i] = std::numeric_limits<double>::quiet_NaN();
-                std::memcpy(static_cast<void*>(&values), each, sizeof each);
-                if (!fault_of<Optimizer>(hyper{})) found[i] = fault_of<Optimizer>(values).member;
-            }
-            return found;
-        }();
-        return names;
-    }
     // Every rank writes what it alone reads, and one the node's copy.
     template <class Session> void place_weights(Session& session, std::byte const* from) noexcept {
         plan const& of = session.plan();

@@ -14,23 +14,18 @@
 #include "herring/collectives/reduce_scatter.hpp"
 #include "herring/collectives/scatter.hpp"
 #include "herring/control/world.hpp"
-#include "herring/join/gather.hpp"
 #include "herring/machine/time.hpp"
 #include "herring/model/element.hpp"
-#include "herring/model/join_options.hpp"
 #include "herring/reducer.hpp"
+#include "herring/torch/calls.hpp"
 #include "herring/torch/table.hpp"
 #include "herring/update/any.hpp"
 #include "herring/update/rules.hpp"
 
-#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
-#include <exception>
-#include <new>
 #include <numeric>
 #include <optional>
 #include <span>
@@ -39,12 +34,8 @@
 #include <tuple>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
 namespace HERRING_NAMESPACE::torch_calls {
-
-using namespace herring::torch; // of the table
-using herring::torch::outcome;  // not that of ensembles
 
 /// The element types of `herring::torch::type`, in its order.
 using elements = std::tuple<float, double, bfloat16, float16, std::int32_t, std::int64_t>;
@@ -64,34 +55,6 @@ template <class Element> constexpr std::uint8_t bits_of_rules() noexcept {
     unsigned bits = 0;
     for (unsigned by = 0; by < rules; ++by) bits |= unsigned{has_rule<Element>(rule(by))} << by;
     return static_cast<std::uint8_t>(bits);
-}
-
-HERRING_SETUP inline void set(outcome& result, failure const& why) noexcept {
-    result.code = static_cast<std::int32_t>(why.what);
-    result.peer = why.peer;
-    try {
-        std::string const text = why.message();
-        std::size_t const size = std::min(text.size(), sizeof result.text - 1);
-        std::memcpy(result.text, text.data(), size);
-        result.text[size] = 0;
-    } catch (...) {
-        std::memcpy(result.text, why.text, sizeof why.text);
-    }
-}
-
-/// Calls `run`, which returns a status; stores what it returns or throws.
-template <class Run>
-void store_outcome(outcome& result, int rank, char const* operation, Run&& run) noexcept {
-    try {
-        status const ended = run();
-        if (!ended.ok()) set(result, ended.why());
-    } catch (error const& e) {
-        set(result, e.why());
-    } catch (std::bad_alloc const&) {
-        set(result, failure::make(errc::no_resources, rank, -1, operation, "memory is exhausted"));
-    } catch (std::exception const& e) {
-        set(result, failure::make(errc::internal, rank, -1, operation, e.what()));
-    }
 }
 
 /// A rank's part of a group: a world, and a reducer for each element type that has been in a call. Calls of a
@@ -134,21 +97,7 @@ template <class... Policies> struct calls_of {
                        std::int64_t timeout_ms, outcome& result) noexcept {
         group* opened = nullptr;
         store_outcome(result, rank, "join", [&] {
-            auto const gather = [&](std::span<std::byte const> mine) {
-                std::vector<std::vector<std::byte>> all;
-                char const* const fault =
-                    through.all(through.context, mine.data(), mine.size(), &all,
-                                [](void* to, void const* bytes, std::size_t count) {
-                                    auto const* const first = static_cast<std::byte const*>(bytes);
-                                    static_cast<decltype(all)*>(to)->emplace_back(first, first + count);
-                                });
-                if (fault != nullptr) throw error(errc::unreachable, rank, -1, "join", fault);
-                return all;
-            };
-            std::chrono::milliseconds const timeout(timeout_ms);
-            join_options options;
-            options.timeout = options.default_timeout = timeout;
-            opened = (new group_type(join(gather, rank, size, options)))->handle();
+            opened = (new group_type(join_through(through, rank, size, timeout_ms)))->handle();
             return status();
         });
         return opened;

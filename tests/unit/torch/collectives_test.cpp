@@ -6,18 +6,16 @@
 #include "herring/transport/tcp.hpp"
 
 #include "doctest/doctest.h"
+#include "torch_ranks.hpp"
 
 #include <array>
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <latch>
-#include <mutex>
 #include <numeric>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <vector>
 
 namespace {
@@ -25,53 +23,16 @@ namespace {
 namespace torch = herring::torch;
 torch::table const& calls = torch::table_of<herring::transport::tcp>();
 
-/// Gathers bytes of threads.
-struct room {
-    std::size_t ranks;
-    std::mutex mutex{};
-    std::condition_variable changed{};
-    std::vector<std::vector<std::vector<std::byte>>> rounds{}; // of each rank, what it gave
-    explicit room(std::size_t of) : ranks(of), rounds(of) {}
-};
-struct seat {
-    room* in;
-    std::size_t rank;
-    char const* fault = nullptr;
-
-    static char const* all(void* self, void const* mine, std::size_t size, void* to,
-                           void (*reply)(void*, void const*, std::size_t)) {
-        auto& of = *static_cast<seat*>(self);
-        if (of.fault != nullptr) return of.fault;
-        std::unique_lock lock(of.in->mutex);
-        auto& own = of.in->rounds[of.rank];
-        auto const* const first = static_cast<std::byte const*>(mine);
-        own.emplace_back(first, first + size);
-        std::size_t const round = own.size();
-        of.in->changed.notify_all();
-        of.in->changed.wait(lock, [&] {
-            for (auto const& one : of.in->rounds)
-                if (one.size() < round) return false;
-            return true;
-        });
-        for (auto const& one : of.in->rounds) reply(to, one[round - 1].data(), one[round - 1].size());
-        return nullptr;
-    }
-};
-
 template <class Rank> void with_ranks(int size, Rank rank) {
-    room here(static_cast<std::size_t>(size));
-    std::vector<std::thread> threads;
-    for (int r = 0; r < size; ++r)
-        threads.emplace_back([&, r] {
-            seat mine{&here, static_cast<std::size_t>(r)};
-            torch::outcome joined;
-            torch::group* const group = calls.open(r, size, {&mine, seat::all}, 20'000, joined);
-            if (joined.code != 0) FAIL_CHECK(joined.text);
-            if (group == nullptr) return;
-            rank(group, r);
-            calls.close(group);
-        });
-    for (auto& one : threads) one.join();
+    torch_ranks::run(size, [&](torch_ranks::seat& mine) {
+        int const r = static_cast<int>(mine.rank);
+        torch::outcome joined;
+        torch::group* const group = calls.open(r, size, mine.through(), 20'000, joined);
+        if (joined.code != 0) FAIL_CHECK(joined.text);
+        if (group == nullptr) return;
+        rank(group, r);
+        calls.close(group);
+    });
 }
 
 torch::outcome run(torch::table::function what, torch::group* group, torch::call with) {
@@ -209,10 +170,10 @@ TEST_CASE("table: an announced failure is one of all ranks, and of every later c
 }
 
 TEST_CASE("table: a gather that fails is a failure with its sentence") {
-    room here(2);
-    seat mine{&here, 0, "the store is away"};
+    torch_ranks::room here(2);
+    torch_ranks::seat mine{&here, 0, "the store is away"};
     torch::outcome joined;
-    CHECK(calls.open(0, 2, {&mine, seat::all}, 1'000, joined) == nullptr);
+    CHECK(calls.open(0, 2, mine.through(), 1'000, joined) == nullptr);
     CHECK(joined.code != 0);
     CHECK(std::string_view(joined.text).find("the store is away") != std::string_view::npos);
 }

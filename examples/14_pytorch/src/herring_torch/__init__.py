@@ -1,4 +1,4 @@
-"""Herring as a backend of torch.distributed: init_process_group("herring").
+"""Herring as a backend of torch.distributed: init_process_group("herring"); and DataParallel, which trains.
 
 Importing this package registers the backend. Collectives of tensors of the CPU run over shared memory
 between ranks of one machine and over TCP between machines. `compile` makes a backend of other policies.
@@ -14,7 +14,7 @@ import torch.distributed
 from . import _built, _libraries
 from ._libraries import CompileError, includes
 
-__all__ = ["CompileError", "compile", "includes", "register"]
+__all__ = ["CompileError", "DataParallel", "compile", "includes", "register"]
 __version__ = _built.HERRING
 
 
@@ -32,6 +32,7 @@ if not torch.distributed.is_available():
     raise ImportError("this torch has no torch.distributed; install one that was built with USE_DISTRIBUTED=1")
 
 from . import _backend  # noqa: E402  behind the check: with another torch it lacks symbols
+from .data_parallel import DataParallel  # noqa: E402
 
 
 def _register(name, library):
@@ -69,7 +70,7 @@ def compile(policies, name=None, flags="-O2 -march=native"):  # noqa: A001  as t
     """
     if name is not None and not re.fullmatch(r"[A-Za-z0-9_-]+", name):
         raise ValueError(f"compile: the name {name!r} has to be of letters, digits, - and _")
-    library, digest = _libraries.compiled(policies, flags)
+    library, digest = _libraries.compiled(_libraries.source(policies), flags)
     name = "herring-" + (name or digest[:8])
     _register(name, library)
     if _registered[name] != _libraries.table(library):

@@ -1,6 +1,7 @@
-"""Shared libraries of collectives, which know no torch: the package's, and those of compile()."""
+"""Shared libraries that know no torch: the package's, and those that compile() and DataParallel have compiled."""
 
 import ctypes
+import fcntl
 import hashlib
 import os
 import pathlib
@@ -16,7 +17,7 @@ here = pathlib.Path(__file__).parent
 
 
 class CompileError(RuntimeError):
-    """What compile() could not do, in a sentence."""
+    """What could not be compiled, in a sentence."""
 
 
 def includes():
@@ -27,13 +28,13 @@ def includes():
 _tables = {}
 
 
-def table(library):
-    """The address of a library's table of calls. The library stays loaded."""
+def table(library, exported="herring_torch_table"):
+    """The address of a library's table of calls, which the exported function returns. The library stays loaded."""
     library = str(library)
     if library not in _tables:
-        loaded = ctypes.CDLL(library)
-        loaded.herring_torch_table.restype = ctypes.c_void_p
-        _tables[library] = loaded.herring_torch_table()
+        function = getattr(ctypes.CDLL(library), exported)
+        function.restype = ctypes.c_void_p
+        _tables[library] = function()
     return _tables[library]
 
 
@@ -64,12 +65,24 @@ def default(cpuinfo="/proc/cpuinfo"):
 
 
 def source(policies):
-    """The C++ of a pack: its headers are those that are named like a policy."""
+    """The C++ of a backend's collectives."""
+    return _source(policies, "collectives", f"HERRING_TORCH_COLLECTIVES({policies})")
+
+
+def training_source(element, policies):
+    """The C++ of a reducer that trains. Optimizers and sync policies may be named without their axis."""
+    return _source(policies, "training", "using namespace herring::optimizer;", "using namespace herring::sync;",
+                   f"HERRING_TORCH_TRAINING({element}, {policies})")
+
+
+def _source(policies, header, *lines):
+    """Includes the headers that are named like a policy."""
+    if re.search(r'[;#"\\\n]', policies):
+        raise ValueError("compile: policies are types with commas between them, as in herring::reducer<float, ...>")
     headers = [h for h in (f"herring/{axis}/{policy}.hpp" for axis, policy in re.findall(r"(\w+)::(\w+)", policies))
                if (here / "include" / h).is_file()]
-    lines = [f"#include <{h}>" for h in ["herring/herring.hpp", *dict.fromkeys(headers)]]
-    return "\n".join([*lines, "#include <herring/torch/collectives.hpp>", "using namespace herring;",
-                      f"HERRING_TORCH_COLLECTIVES({policies})", ""])
+    headers = ["herring/herring.hpp", *dict.fromkeys(headers), f"herring/torch/{header}.hpp"]
+    return "\n".join([*(f"#include <{h}>" for h in headers), "using namespace herring;", *lines, ""])
 
 
 def _sentence(errors):
@@ -81,30 +94,36 @@ def _sentence(errors):
     return first[1] if first else errors.strip()[:400]
 
 
-def compiled(policies, flags):
-    """The library of these policies and its digest, from the cache or compiled now."""
-    if re.search(r'[;{}#"\\\n]', policies):
-        raise ValueError("compile: policies are types with commas between them, as in herring::reducer<float, ...>")
+def compiled(text, flags):
+    """The library of this C++ and its digest, from the cache or compiled now: by one process of a machine."""
     compiler = shlex.split(os.environ.get("CXX", "g++"))
     if shutil.which(compiler[0]) is None:
         raise CompileError(f"compile: there is no {compiler[0]}; install g++ 12 or later, or name a compiler by CXX")
     command = [*compiler, "-std=c++20", "-fPIC", "-shared", "-fvisibility=hidden", "-pthread", *shlex.split(flags)]
     of_compiler = subprocess.run([*compiler, "--version"], capture_output=True, text=True).stdout
-    text = source(policies)
     digest = hashlib.sha256()
     for part in (text, _built.HERRING, *command, of_compiler, _machine(flags), _headers()):
         digest.update(part.encode() + b"\0")
+    for named in filter(os.path.isfile, shlex.split(flags)):  # a header of the program's, as in "-include lion.hpp"
+        digest.update(pathlib.Path(named).read_bytes())
     digest = digest.hexdigest()
     folder = pathlib.Path(os.environ.get("HERRING_TORCH_CACHE") or pathlib.Path.home() / ".cache" / "herring_torch")
     library, sum_ = folder / f"{digest}.so", folder / f"{digest}.sha256"
-    try:  # a file that was cut off is compiled again
-        if hashlib.sha256(library.read_bytes()).hexdigest() == sum_.read_text():
-            return library, digest
-    except OSError:
-        pass
+
+    def is_here():  # a file that was cut off is compiled again
+        try:
+            return hashlib.sha256(library.read_bytes()).hexdigest() == sum_.read_text()
+        except OSError:
+            return False
+
+    if is_here():
+        return library, digest
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder) as work:
+        with open(folder / "lock", "w") as lock, tempfile.TemporaryDirectory(dir=folder) as work:
+            fcntl.flock(lock, fcntl.LOCK_EX)  # another rank may be compiling it
+            if is_here():
+                return library, digest
             made = pathlib.Path(work) / "made.so"
             (pathlib.Path(work) / "made.cpp").write_text(text)
             ran = subprocess.run([*command, f"-I{includes()}", "-o", str(made), str(made.with_suffix(".cpp"))],
