@@ -16,7 +16,7 @@ import torch.nn.functional as F
 from herring_torch import _libraries
 from herring_torch.data_parallel import DataParallel
 
-FAST = "-O1"  # to compile, not to run
+FAST = "-O0"  # to compile, not to run
 POLICIES = "transport::tcp, intra_node::shared_memory"
 HALF = "on_nonfinite<clipped<adamw>, nonfinite::skip_step>"
 OUTER = "diloco<4, nesterov>"
