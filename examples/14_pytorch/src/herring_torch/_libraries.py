@@ -1,6 +1,7 @@
 """Shared libraries of collectives, which know no torch: the package's, and those of compile()."""
 
 import ctypes
+import fcntl
 import hashlib
 import os
 import pathlib
@@ -97,14 +98,21 @@ def compiled(policies, flags):
     digest = digest.hexdigest()
     folder = pathlib.Path(os.environ.get("HERRING_TORCH_CACHE") or pathlib.Path.home() / ".cache" / "herring_torch")
     library, sum_ = folder / f"{digest}.so", folder / f"{digest}.sha256"
-    try:  # a file that was cut off is compiled again
-        if hashlib.sha256(library.read_bytes()).hexdigest() == sum_.read_text():
-            return library, digest
-    except OSError:
-        pass
+
+    def whole():  # a file that was cut off is compiled again
+        try:
+            return hashlib.sha256(library.read_bytes()).hexdigest() == sum_.read_text()
+        except OSError:
+            return False
+
+    if whole():
+        return library, digest
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder) as work:
+        with open(folder / f"{digest}.lock", "w") as lock, tempfile.TemporaryDirectory(dir=folder) as work:
+            fcntl.flock(lock, fcntl.LOCK_EX)  # of the ranks of a machine one compiles
+            if whole():
+                return library, digest
             made = pathlib.Path(work) / "made.so"
             (pathlib.Path(work) / "made.cpp").write_text(text)
             ran = subprocess.run([*command, f"-I{includes()}", "-o", str(made), str(made.with_suffix(".cpp"))],
