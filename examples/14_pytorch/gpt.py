@@ -6,6 +6,7 @@ Prints loss, hash of the weights and step time of each; draws loss and step time
 import argparse
 import copy
 import hashlib
+import math
 import pathlib
 import statistics
 import time
@@ -74,7 +75,7 @@ def train(rank, size, groups, text):
         print(f"{sum(p.numel() for p in first.parameters()) / 1e6:.1f} M parameters, {len(text)} bytes of text", flush=True)
     models = {"alone": copy.deepcopy(first)}
     models |= {name: DDP(copy.deepcopy(first), process_group=group) for name, group in groups.items()}
-    optimizers = {name: torch.optim.AdamW(model.parameters(), lr=1e-3) for name, model in models.items()}
+    optimizers = {name: torch.optim.AdamW(model.parameters(), lr=5e-4) for name, model in models.items()}
     losses, seconds = {name: [] for name in models}, {name: [] for name in models}
     draw = torch.Generator().manual_seed(100 + rank)  # each rank reads other places
     for step in range(options.steps):
@@ -100,36 +101,37 @@ def train(rank, size, groups, text):
 
 def picture(path, title, losses, seconds):
     """Loss and step time over steps, as SVG."""
-    colours = dict(zip(seconds, ("#777777", "#2f6fb0", "#c2410c")))
+    colours = dict(zip(seconds, ("#777777", "#2f6fb0", "#e08e0b")))
     out = ['<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 980 400" width="980" height="400" font-size="12" '
            'fill="#333333" font-family="system-ui, Helvetica, Arial, \'DejaVu Sans\', sans-serif">',
            '<rect width="100%" height="100%" fill="#ffffff"/>',
            f'<text x="24" y="32" font-size="18" font-weight="600">{title}</text>']
 
-    def chart(left, heading, series, low, digits):
-        right, top, bottom = left + 330, 90, 350
-        high = max(max(one) for one in series.values())
-        steps = max(len(one) for one in series.values())
+    def chart(left, heading, series, unit):
+        right, top, bottom = left + 310, 90, 350
+        most, steps = max(max(one) for one in series.values()), max(len(one) for one in series.values())
+        tick = next(t for e in range(-3, 6) for t in (10**e, 2 * 10**e, 5 * 10**e) if t >= most / 6)
+        high = tick * math.ceil(most / tick)
         x = lambda step: left + (right - left) * step / max(1, steps - 1)  # noqa: E731
-        y = lambda value: bottom - (bottom - top) * (value - low) / (high - low or 1)  # noqa: E731
+        y = lambda value: bottom - (bottom - top) * value / high  # noqa: E731
         out.append(f'<text x="{left}" y="{top - 18}" font-weight="600">{heading}</text>')
-        for i in range(6):
-            value = low + (high - low) * i / 5
-            out.append(f'<line x1="{left}" x2="{right}" y1="{y(value):.1f}" y2="{y(value):.1f}" stroke="#e5e5e5"/>'
-                       f'<text x="{left - 8}" y="{y(value) + 4:.1f}" text-anchor="end">{value:.{digits}f}</text>'
-                       f'<text x="{x(steps * i / 5 - (i == 5)):.1f}" y="{bottom + 20}" text-anchor="middle">'
-                       f'{steps * i / 5:.0f}</text>')
-        # Labels at the right, each behind its line, not closer than they are high.
-        ends = sorted((y(statistics.median(one[len(one) // 2 :])), name) for name, one in series.items())
-        last = 0
-        for at, name in ends:
-            last = max(at, last + 15)
+        for i in range(round(high / tick) + 1):
+            out.append(f'<line x1="{left}" x2="{right}" y1="{y(i * tick):.1f}" y2="{y(i * tick):.1f}" stroke="#e5e5e5"/>'
+                       f'<text x="{left - 8}" y="{y(i * tick) + 4:.1f}" text-anchor="end">{i * tick:g}</text>')
+        for step in {0, steps // 4, steps // 2, steps * 3 // 4, steps - 1}:
+            out.append(f'<text x="{x(step):.1f}" y="{bottom + 20}" text-anchor="middle">{step}</text>')
+        lowest = 0  # of the labels at the right, which do not overlap
+        for at, name in sorted((y(statistics.median(one[-len(one) // 4 :])), name) for name, one in series.items()):
+            lowest = max(at, lowest + 15)
+            value = series[name][-1] if unit == "" else statistics.median(series[name])
             points = " ".join(f"{x(step):.1f},{y(value):.1f}" for step, value in enumerate(series[name]))
-            out.append(f'<polyline fill="none" stroke="{colours[name]}" stroke-width="1.7" points="{points}"/>'
-                       f'<text x="{right + 8}" y="{last + 4:.1f}" fill="{colours[name]}" font-weight="600">{name}</text>')
+            dashes = ' stroke-dasharray="6 5"' if name in list(series)[1:] and unit == "" else ""  # over an equal one
+            out.append(f'<polyline fill="none" stroke="{colours[name]}" stroke-width="1.7" points="{points}"{dashes}/>'
+                       f'<text x="{right + 8}" y="{lowest + 4:.1f}" fill="{colours[name]}" font-weight="600">'
+                       f'{name} {value:.3g}{unit}</text>')
 
-    chart(70, "loss over steps", {name: one for name, one in losses.items() if name != "alone"}, 0, 1)
-    chart(550, "milliseconds a step", {name: [s * 1e3 for s in one] for name, one in seconds.items()}, 0, 0)
+    chart(60, "loss over steps", {name: one for name, one in losses.items() if name != "alone"}, "")
+    chart(530, "milliseconds a step, and their median", {name: [s * 1e3 for s in one] for name, one in seconds.items()}, " ms")
     pathlib.Path(path).write_text("\n".join([*out, "</svg>\n"]))
 
 

@@ -16,6 +16,7 @@
 #include <ATen/ATen.h>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <torch/csrc/distributed/c10d/Store.hpp>
+#include <torch/version.h>
 
 #include <atomic>
 #include <chrono>
@@ -233,6 +234,7 @@ class process_group : public ::c10d::Backend {
     virtual void shutdown() {
         outside_of_python([this] { end(never); });
     }
+#if TORCH_VERSION_MAJOR > 2 || TORCH_VERSION_MINOR > 6 // before, c10d does not ask
     virtual ::c10d::ErrorType getError() {
         if (forked_off()) return ::c10d::ErrorType::SUCCESS;
         outcome why;
@@ -248,6 +250,7 @@ class process_group : public ::c10d::Backend {
             return ::c10d::ErrorType::COMM_ERROR;
         }
     }
+#endif
     void setSequenceNumberForGroup() override {}
     std::uint64_t getSequenceNumberForGroup() override { return number_.load(); }
 

@@ -1,4 +1,4 @@
-// herring: tensors on a device in a call of a backend of PyTorch: the order between streams, copies on the host.
+// herring: tensors on a device in a call of a backend of PyTorch: order between streams, copies on the host.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_TORCH_DEVICE_HPP
 #define HERRING_TORCH_DEVICE_HPP

@@ -50,7 +50,7 @@ class watch {
   private:
     static constexpr std::chrono::milliseconds interval{500}, patience{1000};
 
-    /// What the store holds: the last call that a rank was long in, the first rank of those in it.
+    /// Entry of the store: the last call that a rank was long in, and the first rank of those in it.
     struct entry {
         std::uint64_t number;
         int rank;

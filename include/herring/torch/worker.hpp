@@ -14,8 +14,8 @@
 namespace herring::torch {
 
 /// One thread and one queue. At any time at most one task runs, here or in a caller's thread. A task that a
-/// running one takes, as a callback does, runs at once within it: the thread that would run it later waits for
-/// it now, and so do the tasks of the queue, on every rank alike.
+/// running one takes, as a callback does, runs at once within it: the thread that would run it later waits
+/// for it now. So do the tasks of the queue, on every rank alike.
 ///
 /// Shape:    `Task`: a smart pointer; `task->run()` throws nothing, and may take a lock of Python's.
 /// Threads:  all calls from any thread. The thread starts with the first task that is queued.
