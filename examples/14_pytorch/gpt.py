@@ -124,11 +124,12 @@ def picture(path, title, losses, seconds):
         for at, name in sorted((y(statistics.median(one[-len(one) // 4 :])), name) for name, one in series.items()):
             lowest = max(at, lowest + 15)
             value = series[name][-1] if unit == "" else statistics.median(series[name])
-            points = " ".join(f"{x(step):.1f},{y(value):.1f}" for step, value in enumerate(series[name]))
-            dashes = ' stroke-dasharray="6 5"' if name in list(series)[1:] and unit == "" else ""  # over an equal one
-            out.append(f'<polyline fill="none" stroke="{colours[name]}" stroke-width="1.7" points="{points}"{dashes}/>'
-                       f'<text x="{right + 8}" y="{lowest + 4:.1f}" fill="{colours[name]}" font-weight="600">'
+            out.append(f'<text x="{right + 8}" y="{lowest + 4:.1f}" fill="{colours[name]}" font-weight="600">'
                        f'{name} {value:.3g}{unit}</text>')
+        for i, (name, one) in enumerate(series.items()):
+            points = " ".join(f"{x(step):.1f},{y(value):.1f}" for step, value in enumerate(one))
+            dashes = ' stroke-dasharray="6 5"' if i > 0 and unit == "" else ""  # over an equal one
+            out.append(f'<polyline fill="none" stroke="{colours[name]}" stroke-width="1.7" points="{points}"{dashes}/>')
 
     chart(60, "loss over steps", {name: one for name, one in losses.items() if name != "alone"}, "")
     chart(530, "milliseconds a step, and their median", {name: [s * 1e3 for s in one] for name, one in seconds.items()}, " ms")
