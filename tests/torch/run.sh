@@ -97,7 +97,9 @@ tests_of_pytorch() {
         { skip "PyTorch's own tests: pip did not install expecttest: $(tail -1 "$build/expecttest.log")"; return; }
     local backend
     for backend in herring gloo; do
-        PYTHONPATH=$PYTHONPATH:$PWD/$build/expecttest "$python" -W ignore tests/torch/distributed_test.py $backend 15 || result=1
+        PYTHONPATH=$PYTHONPATH:$PWD/$build/expecttest "$python" -W ignore tests/torch/distributed_test.py $backend 15 \
+            > "$build/distributed_test.$backend.log" 2>&1 || result=1
+        grep "^$backend: \|^FAILED: \|^passes, " "$build/distributed_test.$backend.log" || { tail -20 "$build/distributed_test.$backend.log"; result=1; }
     done
 }
 
