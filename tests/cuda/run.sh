@@ -131,18 +131,29 @@ ptx() { nvcc_to "$1.ptx" -std=c++20 -O2 -arch=sm_90 -ptx -Werror all-warnings -I
 
 object tests/cuda/stand_in/runtime.cpp stand_in -O1
 object tests/cuda/errors.cpp errors
-errors() { # without kernels, and so in a second
-    if [ ! -f "$out/stand_in.o" ] || [ ! -f "$out/errors.o" ]; then
-        fail "tests/cuda/errors.cpp or the stand-in for CUDA's runtime does not compile"
+object tests/cuda/torch_device.cpp torch_device
+without_kernels() { # program
+    if [ ! -f "$out/stand_in.o" ] || [ ! -f "$out/$1.o" ]; then
+        fail "tests/cuda/$1.cpp or the stand-in for CUDA's runtime does not compile"
         errors_of stand_in
-        errors_of errors
-    elif ! link errors errors_on_stand_in "$out/stand_in.o" -cudart none; then
-        fail "errors does not link with the stand-in"
-    elif HERRING_STAND_IN_DEVICES=2 timeout 300 "$out/errors_on_stand_in" >"$out/errors_on_stand_in.log" 2>&1; then
-        echo "cuda: on a stand-in for CUDA's runtime, not on a GPU: $(tail -n 1 "$out/errors_on_stand_in.log")"
+        errors_of "$1"
+    elif ! link "$1" "$1_on_stand_in" "$out/stand_in.o" -cudart none; then
+        fail "$1 does not link with the stand-in"
+    elif HERRING_STAND_IN_DEVICES=2 timeout 300 "$out/$1_on_stand_in" >"$out/$1_on_stand_in.log" 2>&1; then
+        echo "cuda: on a stand-in for CUDA's runtime, not on a GPU: $(tail -n 1 "$out/$1_on_stand_in.log")"
     else
-        fail "errors on the stand-in"
-        head -n 40 "$out/errors_on_stand_in.log"
+        fail "$1 on the stand-in"
+        head -n 40 "$out/$1_on_stand_in.log"
+    fi
+}
+errors() { # in a second each
+    without_kernels errors
+    without_kernels torch_device
+    [ -x "$out/torch_device_on_stand_in" ] || return
+    if HERRING_STAND_IN_SLIP=waits timeout 300 "$out/torch_device_on_stand_in" >"$out/control_torch_device.log" 2>&1; then
+        fail "the control without waits of events is not caught: torch_device"
+    else
+        echo "cuda: control on the stand-in, torch_device without waits of events: caught, as it must be"
     fi
 }
 if [ $errors_alone = 1 ]; then

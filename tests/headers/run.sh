@@ -63,7 +63,7 @@ for header in "${all[@]}"; do
     */pmix.hpp) needs=pmix.h ;;
     */ofi.hpp | */ofi_*.hpp) needs=rdma/fabric.h ;;
     */sealed.hpp | */sealed/*.hpp | */aes_gcm.hpp) needs=openssl/evp.h ;;
-    */torch/arguments.hpp | */torch/backend.hpp | */torch/device.hpp | */torch/gathering.hpp | */torch/watch.hpp | */torch/work.hpp)
+    */torch/arguments.hpp | */torch/backend.hpp | */torch/streams.hpp | */torch/gathering.hpp | */torch/watch.hpp | */torch/work.hpp)
         needs=torch/csrc/distributed/c10d/Backend.hpp ;; # else compiled by tests/torch/run.sh
     */tcp_asio.hpp | */asio.hpp) needs=boost/asio/io_context.hpp ;;
     esac

@@ -4,6 +4,7 @@ import datetime
 import os
 import sys
 import tempfile
+import threading
 import time
 
 import ranks
@@ -177,10 +178,41 @@ def movements(rank, size):
     wide = torch.full((2, 3, 4, 4), float(rank)).to(memory_format=torch.channels_last)
     dist.all_reduce(wide)
     assert (wide == sum(range(size))).all()
-    empty = torch.empty(0)
+    empty, empties = torch.empty(0), [torch.empty(0) for _ in range(size)]
     dist.all_reduce(empty)
-    dist.all_gather([torch.empty(0) for _ in range(size)], empty)
+    dist.reduce(empty, 0)
+    dist.all_gather(empties, empty)
+    dist.all_gather_into_tensor(empty, torch.empty(0))
     dist.broadcast(empty, 0)
+    dist.gather(empty, empties if rank == 0 else None, 0)
+    dist.scatter(empty, empties if rank == 0 else None, 0)
+    dist.reduce_scatter_tensor(empty, torch.empty(0))
+    dist.reduce_scatter(empty, empties)
+    dist.all_to_all_single(empty, torch.empty(0))
+    dist.all_to_all(empties, [torch.empty(0) for _ in range(size)])
+    rows = torch.empty(0, 3)
+    dist.all_to_all_single(rows, torch.empty(0, 3), [0] * size, [0] * size)
+
+
+def in_place(rank, size):
+    """A rank's part lies where it belongs in the whole, as in FSDP."""
+    whole = torch.full((size * 5,), -1.0)
+    whole[rank * 5 : rank * 5 + 5] = rank
+    dist.all_gather_into_tensor(whole, whole[rank * 5 : rank * 5 + 5])
+    assert torch.equal(whole, torch.arange(float(size)).repeat_interleave(5))
+    parts = list(whole.chunk(size))
+    dist.all_gather(parts, parts[rank])
+    assert torch.equal(whole, torch.arange(float(size)).repeat_interleave(5))
+    for kind in (torch.float32, torch.bfloat16, torch.int8):
+        whole = torch.arange(size * 5).to(kind)
+        mine = whole[rank * 5 : rank * 5 + 5]
+        dist.reduce_scatter_tensor(mine, whole)
+        assert torch.equal(mine, (torch.arange(size * 5) * size)[rank * 5 : rank * 5 + 5].to(kind))
+    # The worker's thread has a mode of gradients of its own.
+    outs = [torch.zeros(3, requires_grad=True) for _ in range(size)]
+    with torch.no_grad():
+        dist.all_gather(outs, torch.full((3,), float(rank)), async_op=True).wait()
+    assert all((outs[r] == r).all() and outs[r].is_leaf for r in range(size))
 
 
 def single(rank, size):
@@ -231,6 +263,8 @@ def asynchronous(rank, size):
     for i, t, w in works:
         assert w.wait() and w.is_completed() and w.is_success()
         assert (t == sum(r + i for r in range(size))).all()
+    for i in range(200):  # nobody waits for them, or keeps their tensors
+        dist.all_reduce(torch.ones(1 + i), async_op=True)
     t = torch.ones(10)
     future = dist.all_reduce(t, async_op=True).get_future().then(lambda f: f.value()[0] * 2)
     assert (future.wait() == 2 * size).all()
@@ -245,6 +279,58 @@ def asynchronous(rank, size):
     time.sleep(0.1)  # the worker is idle
     w = backend.allreduce([t], options)
     assert w.is_completed() and (t == size**3).all()
+
+
+def callbacks(rank, size):
+    """A callback calls, and waits for what it called, before anything that was called behind it."""
+    from torch.distributed.algorithms.ddp_comm_hooks import powerSGD_hook as power
+    from torch.nn.parallel import DistributedDataParallel as DDP
+
+    def again(future):
+        return dist.all_reduce(future.value()[0], async_op=True).get_future().wait()[0]
+
+    for _ in range(50):
+        t, u = torch.full((1000,), float(rank + 1)), torch.full((1000,), 2.0)
+        twice = dist.all_reduce(t, async_op=True).get_future().then(again)
+        behind = dist.all_reduce(u, async_op=True)
+        assert (twice.wait() == size * sum(range(size + 1))).all()
+        behind.wait()
+        assert (u == 2 * size).all()
+    torch.manual_seed(1)
+    d = DDP(nn.Sequential(nn.Linear(64, 64), nn.Linear(64, 64), nn.Linear(64, 8)), bucket_cap_mb=0.01)
+    d.register_comm_hook(power.PowerSGDState(None, start_powerSGD_iter=2), power.powerSGD_hook)
+    torch.manual_seed(rank)
+    for _ in range(5):
+        d.zero_grad()
+        d(torch.randn(8, 64)).square().sum().backward()
+        for p in d.parameters():
+            same_on_all(p.grad.flatten(), size)
+
+
+def threads(rank, size):
+    """Threads with a group each, and two that share one."""
+    own, faults = [dist.new_group() for _ in range(3)], []
+
+    def calls(group, waits):
+        try:
+            for i in range(150):
+                t = torch.full((50,), 1.0)
+                work = dist.all_reduce(t, group=group, async_op=waits == "later")
+                if waits == "later":
+                    work.wait()
+                assert (t == size).all()
+        except Exception as e:
+            faults.append(e)
+
+    running = [threading.Thread(target=calls, args=(group, waits))
+               for group, waits in zip([*own, own[0]], ["now", "later", "now", "later"])]
+    for one in running:
+        one.start()
+    for one in running:
+        one.join()
+    assert not faults, faults
+    for group in own:
+        dist.destroy_process_group(group)
 
 
 def groups(rank, size):
@@ -269,6 +355,26 @@ def groups(rank, size):
     t = torch.ones(3)
     dist.all_reduce(t, group=mine)
     assert (t == size // 2).all()
+
+
+def leaves_a_group(rank, size):
+    """A rank leaves a group: the others of that group are told, and their other groups go on."""
+    for _ in range(3):  # a name in the store that was in use before
+        again = dist.new_group(list(range(size)), use_local_synchronization=True)
+        t = torch.ones(3)
+        dist.all_reduce(t, group=again)
+        assert (t == size).all()
+        dist.destroy_process_group(again)
+    half = [dist.new_group(list(range(size // 2))), dist.new_group(list(range(size // 2, size)))]
+    t = torch.ones(3)
+    dist.all_reduce(t, group=half[rank // (size // 2)])
+    if rank == 1:
+        dist.destroy_process_group(half[0])
+    elif rank == 0:
+        refused("rank 1", dist.all_reduce, torch.ones(3), group=half[0])
+    else:
+        dist.all_reduce(t, group=half[1])
+    dist.all_reduce(t)
 
 
 def two_models(rank, size):
@@ -312,6 +418,9 @@ def loader_workers(rank, size):
 def in_child(rank, size):
     """A forked child that calls is refused with a sentence, and its end does not touch the parent's group."""
     sys.stdout.flush()
+    if rank == 1:
+        time.sleep(0.5)
+    in_flight = dist.all_reduce(torch.ones(3), async_op=True)
     child = os.fork()
     if child == 0:
         code = 1
@@ -325,6 +434,7 @@ def in_child(rank, size):
         gc.collect()
         os._exit(code)
     assert os.waitpid(child, 0)[1] == 0
+    assert in_flight.wait()
     t = torch.ones(3)
     dist.all_reduce(t)
     assert (t == size).all()
@@ -338,6 +448,23 @@ def again_after_end(rank, size):
         assert (t == size).all()
         dist.destroy_process_group()
         ranks.again()
+
+
+def same_store(rank, size, folder):
+    """Groups one after the other over one store, of TCP and of a file."""
+    dist.destroy_process_group()
+    stores = [dist.TCPStore("127.0.0.1", ranks.port(), size, rank == 0), dist.FileStore(f"{folder}/store", size)]
+    for store in stores:
+        for i in range(3):
+            dist.init_process_group("herring", store=store, rank=rank, world_size=size)
+            t = torch.ones(5)
+            dist.all_reduce(t)
+            assert (t == size).all()
+            if i == 1:
+                slip = torch.ones(3, dtype=torch.int64 if rank == 1 else torch.float32)
+                refused("in all_reduce of 3 Long", dist.all_reduce, slip)
+            dist.destroy_process_group()
+    ranks.again()
 
 
 def refused(sentence, function, *arguments, **named):
@@ -358,6 +485,9 @@ def misuse(rank, size):
     refused("are not reduced", dist.all_reduce, torch.ones(4).to(torch.float8_e4m3fn))
     refused("elements", dist.all_gather, [torch.ones(4) for _ in range(size)], torch.ones(5))
     refused("times the ranks", dist.reduce_scatter_tensor, torch.ones(4), torch.ones(4 * size + 1))
+    freed = torch.ones(8)
+    freed.untyped_storage().resize_(0)
+    refused("freed", dist.all_reduce, freed)
     if rank == 0:
         refused(f"rank {rank}: all_reduce", dist.all_reduce, torch.eye(3).to_sparse())
     t = torch.ones(3)
@@ -367,16 +497,17 @@ def misuse(rank, size):
 
 def differ(rank, size, slip):
     """Ranks in different calls get an exception, all of them, and can make a group again."""
-    warm = [torch.ones(3), torch.ones(3, dtype=torch.int64)]
-    for t in warm:
-        dist.all_reduce(t)
-    dist.broadcast(warm[0], 0)
+    if slip != "first":  # the first call of a type makes its reducer: the slip may be there
+        warm = [torch.ones(3), torch.ones(3, dtype=torch.int64)]
+        for t in warm:
+            dist.all_reduce(t)
+        dist.broadcast(warm[0], 0)
     begin = time.monotonic()
     odd = rank == 1
     try:
         if slip == "size":
             dist.all_reduce(torch.ones(11 if odd else 10))
-        elif slip == "type":
+        elif slip in ("type", "first"):
             dist.all_reduce(torch.ones(10, dtype=torch.int64 if odd else torch.float32))
         elif slip == "rule":
             dist.all_reduce(torch.ones(10), dist.ReduceOp.MAX if odd else dist.ReduceOp.SUM)
@@ -461,7 +592,41 @@ def aborted(rank, size):
         backend.abort()
         refused("rank 1", dist.all_reduce, torch.ones(3))
         return
+    work = dist.all_reduce(torch.ones(3), async_op=True)
+    after = work.get_future().then(lambda future: future.value())
+    refused("rank 1", work.wait)
+    refused("rank 1", work.get_future().wait)
     refused("rank 1", dist.all_reduce, torch.ones(3))
+    try:
+        after.wait()
+    except RuntimeError as e:
+        assert "rank 1" in str(e), str(e)
+    else:
+        raise AssertionError("the callback had a value")
+
+
+def destroyed_and_aborted(rank, size):
+    """One thread destroys a group that waits for a rank; another asks for its error meanwhile, and aborts it."""
+    dist.all_reduce(torch.ones(3))
+    backend = dist.group.WORLD._get_backend(torch.device("cpu"))
+    if rank == 1:
+        time.sleep(3)
+        refused("rank 0", dist.all_reduce, torch.ones(3))
+        return
+    work = dist.all_reduce(torch.ones(3), async_op=True)
+    ends = threading.Thread(target=dist.destroy_process_group)
+    ends.start()
+    time.sleep(0.5)
+    get_error = getattr(backend, "get_error", lambda: None)  # not in all versions
+    begin = time.monotonic()
+    get_error()
+    assert ends.is_alive() and time.monotonic() - begin < 1, time.monotonic() - begin
+    backend.abort()
+    ends.join(20)
+    assert not ends.is_alive()
+    refused("abort", work.wait)
+    get_error()
+    backend.abort()
 
 
 def exits_in_flight(rank, size):
@@ -470,6 +635,7 @@ def exits_in_flight(rank, size):
     if rank == 1:
         time.sleep(1)
     keep = [dist.all_reduce(torch.ones(100), async_op=True) for _ in range(5)]
+    keep[2].get_future().then(lambda future: future.value()[0] * 2)
     __import__("atexit").register(lambda: keep.clear())
     dist.destroy_process_group = lambda: None  # as scripts that forget it
     return None
@@ -485,6 +651,19 @@ def exits_alone(rank, size):
         time.sleep(8)
 
 
+def exits_of_many(rank, size):
+    """Rank 0 ends with calls in flight in several groups: its 5 s are for all of them."""
+    several = [dist.new_group() for _ in range(4)]
+    dist.all_reduce(torch.ones(3))
+    dist.destroy_process_group = lambda: None
+    if rank == 0:
+        exits_of_many.works = [dist.all_reduce(torch.ones(3), group=group, async_op=True) for group in several]
+        return
+    time.sleep(9)
+    for group in several:
+        refused("rank 0", dist.all_reduce, torch.ones(3), group=group)
+
+
 def detail(rank, size):
     """TORCH_DISTRIBUTED_DEBUG=DETAIL wraps the group and compares calls by Gloo."""
     assert os.environ["TORCH_DISTRIBUTED_DEBUG"] == "DETAIL"
@@ -497,9 +676,22 @@ def detail(rank, size):
 
     d = DDP(nn.Linear(4, 4))
     d(torch.ones(2, 4)).sum().backward()
+    from torch.distributed.fsdp import fully_shard
+
+    f = fully_shard(nn.Linear(64, 64), mesh=dist.init_device_mesh("cpu", (size,)))
+    f(torch.randn(4, 64)).sum().backward()
+    own = dist.new_group(list(range(size)))
+    dist.all_reduce(t, group=own, async_op=True).wait()
+    assert (t == size * size).all()
+    try:
+        dist.all_reduce(torch.ones(3 + rank))
+    except RuntimeError as e:
+        assert "mismatch" in str(e), str(e)
+    else:
+        raise AssertionError("no exception")
 
 
-SLIPS = ["size", "type", "rule", "order", "root", "barrier"]
+SLIPS = ["size", "type", "first", "rule", "order", "root", "barrier"]
 
 
 def several(rank, size, names, folder):
@@ -507,7 +699,7 @@ def several(rank, size, names, folder):
     for name in names:
         begin = time.monotonic()
         words = name.split()
-        value = globals()[words[0]](rank, size, *words[1:], *([folder] if name == "everything" else []))
+        value = globals()[words[0]](rank, size, *words[1:], *([folder] if words[0] in ("everything", "same_store") else []))
         dist.barrier()
         if rank == 0:
             print(f"ok: {name}, {size} ranks ({time.monotonic() - begin:.1f} s) {value or ''}", flush=True)
@@ -531,17 +723,20 @@ def main():
             said = "; ".join(sorted({str(v) for v in values.values() if v is not None}))
             print(f"ok: {function.__name__}, {size} ranks ({time.monotonic() - begin:.1f} s) {said}", flush=True)
 
-    together(2, "everything", "rules_and_types", "movements", "coalesced", "asynchronous", "two_models", "loader_workers",
-             "in_child", "again_after_end", "misuse", *(f"differ {slip}" for slip in SLIPS))
-    together(4, "everything", "rules_and_types", "groups", "differ type")
-    together(3, "movements")
+    together(2, "everything", "rules_and_types", "movements", "in_place", "coalesced", "asynchronous", "callbacks", "threads",
+             "two_models", "loader_workers", "in_child", "again_after_end", "same_store", "misuse",
+             *(f"differ {slip}" for slip in SLIPS))
+    together(4, "everything", "rules_and_types", "groups", "leaves_a_group", "callbacks", "differ type")
+    together(3, "movements", "in_place")
     together(1, "single")
     alone(3, killed, dies=(2,))
     alone(3, leaves)
     alone(2, late)
     alone(2, aborted)
+    alone(2, destroyed_and_aborted)
     alone(2, exits_in_flight)
     alone(2, exits_alone)
+    alone(2, exits_of_many)
     os.environ["TORCH_DISTRIBUTED_DEBUG"] = "DETAIL"
     alone(2, detail)
     print("passed")

@@ -11,10 +11,15 @@ import torch.distributed as dist
 import torch.multiprocessing as mp
 
 
+def port():
+    """A port that nothing else had, alike on all ranks."""
+    return _present[3].pop(0)
+
+
 def again():
-    """Makes the process group, after another one was destroyed: with a port that no other group had."""
-    rank, size, backend, ports, timeout = _present
-    os.environ["MASTER_PORT"] = str(ports.pop(0))
+    """Makes the process group, after another one was destroyed."""
+    rank, size, backend, _, timeout = _present
+    os.environ["MASTER_PORT"] = str(port())
     dist.init_process_group(backend, rank=rank, world_size=size, timeout=datetime.timedelta(seconds=timeout))
 
 
@@ -52,7 +57,7 @@ def run(size, function, *arguments, backend="herring", timeout=60, dies=(), with
     """Returns what the function returned, by rank. Ranks of `dies` may end without a result."""
     context = mp.get_context("spawn")
     results = context.Queue()
-    ports = free_ports(16)
+    ports = free_ports(24)
     processes = [
         context.Process(target=_rank, args=(r, size, backend, ports, timeout, function, arguments, results))
         for r in range(size)

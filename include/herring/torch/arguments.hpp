@@ -5,6 +5,7 @@
 
 #include "herring/base/error.hpp"
 #include "herring/torch/device.hpp"
+#include "herring/torch/streams.hpp"
 #include "herring/torch/table.hpp"
 #include "herring/torch/work.hpp"
 
@@ -56,9 +57,9 @@ struct reduction {
     void narrow(at::Tensor const& total, at::Tensor const& to) const {
         if (widens) to.copy_(total);
     }
-    call call_of(host_memory& memory, at::Tensor const& in, at::Tensor const& out) const {
-        void* const to = out.is_same(in) ? memory.change(out) : memory.write(out);
-        return {.in = out.is_same(in) ? to : memory.read(in),
+    call call_of(host_memory<torch_device>& memory, at::Tensor const& in, at::Tensor const& out) const {
+        void* const to = out.is_same(in) ? memory.change(memory_of(out)) : memory.write(memory_of(out));
+        return {.in = out.is_same(in) ? to : memory.read(memory_of(in)),
                 .out = to,
                 .count = static_cast<std::size_t>(in.numel()),
                 .by = by};
@@ -121,6 +122,8 @@ class arguments {
                        ", and this backend is of tensors of the CPU and of CUDA; call cpu() first");
         if (!(any_order ? tensor.is_non_overlapping_and_dense() : tensor.is_contiguous()))
             refuse(operation, "the tensor is not contiguous; call contiguous() first");
+        if (tensor.nbytes() > tensor.storage().nbytes())
+            refuse(operation, "the tensor's memory is freed, as that of a sharded parameter is");
     }
     void check_pair(char const* operation, at::Tensor const& in, at::Tensor const& out) const {
         check(operation, in);

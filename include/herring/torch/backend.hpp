@@ -7,6 +7,7 @@
 #include "herring/torch/arguments.hpp"
 #include "herring/torch/device.hpp"
 #include "herring/torch/gathering.hpp"
+#include "herring/torch/streams.hpp"
 #include "herring/torch/table.hpp"
 #include "herring/torch/watch.hpp"
 #include "herring/torch/work.hpp"
@@ -15,6 +16,7 @@
 #include <ATen/ATen.h>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <torch/csrc/distributed/c10d/Store.hpp>
+#include <torch/version.h>
 
 #include <atomic>
 #include <chrono>
@@ -22,7 +24,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
-#include <set>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -44,6 +46,7 @@ class process_group : public ::c10d::Backend {
     using milliseconds = std::chrono::milliseconds;
     using worker_type = watch::worker_type;
     using result = c10::intrusive_ptr<::c10d::Work>;
+    static constexpr auto never = worker_type::clock::time_point::max();
 
   public:
     /// Joins the ranks of a group through its store. Collective.
@@ -64,16 +67,16 @@ class process_group : public ::c10d::Backend {
         group_ = calls.open(rank, size, through.function(), timeout.count(), joined);
         if (group_ == nullptr) throw work::error_of(joined.text);
         worker_ = std::make_unique<worker_type>();
-        if (size > 1) watch_ = std::make_unique<watch>(calls, *group_, *worker_, store_, prefix, rank, size);
+        if (size > 1) watch_ = std::make_unique<watch>(calls, *group_, *worker_, store_, prefix, rank);
         std::lock_guard const lock(all().mutex);
-        all().groups.insert(this);
+        all().groups.push_back(this);
     }
     ~process_group() override {
         {
             std::lock_guard const lock(all().mutex);
-            all().groups.erase(this);
+            std::erase(all().groups, this);
         }
-        outside_of_python([this] { end(milliseconds::max()); });
+        outside_of_python([this] { end(never); });
     }
 
     const std::string getBackendName() const override { return name_; }
@@ -105,11 +108,12 @@ class process_group : public ::c10d::Backend {
         at::Tensor const tensor = given_.one(operation, inout);
         given_.check(operation, tensor, true);
         int const root = given_.root_of(operation, options.rootRank);
-        return start(::c10d::OpType::BROADCAST, operation, tensor.device(), options, inout,
-                     in_words(operation, {tensor}, nullptr, root), [=, this](runner const& run) {
-                         run(calls_.broadcast,
-                             {.out = run.memory.change(tensor), .count = tensor.nbytes(), .root = root});
-                     });
+        return start(
+            ::c10d::OpType::BROADCAST, operation, tensor.device(), options, inout,
+            in_words(operation, {tensor}, nullptr, root), [=, this](runner const& run) {
+                run(calls_.broadcast,
+                    {.out = run.memory.change(memory_of(tensor)), .count = tensor.nbytes(), .root = root});
+            });
     }
     result _allgather_base(at::Tensor& out, at::Tensor& in,
                            ::c10d::AllgatherOptions const& options) override {
@@ -156,15 +160,16 @@ class process_group : public ::c10d::Backend {
         int const root = given_.root_of(operation, options.rootRank);
         if (rank_ == root) given_.check_list(operation, out, mine);
         tensors const to = rank_ == root ? out[0] : tensors();
-        return start(::c10d::OpType::GATHER, operation, mine.device(), options, to,
-                     in_words(operation, {mine}, nullptr, root), [=, this](runner const& run) {
-                         at::Tensor const all = rank_ == root ? room_for(to) : at::Tensor();
-                         if (run(calls_.gather, {.in = run.memory.read(mine),
-                                                 .out = rank_ == root ? run.memory.write(all) : nullptr,
-                                                 .count = mine.nbytes(),
-                                                 .root = root}))
-                             copy_parts(all, to);
-                     });
+        return start(
+            ::c10d::OpType::GATHER, operation, mine.device(), options, to,
+            in_words(operation, {mine}, nullptr, root), [=, this](runner const& run) {
+                at::Tensor const all = rank_ == root ? room_for(to) : at::Tensor();
+                if (run(calls_.gather, {.in = run.memory.read(memory_of(mine)),
+                                        .out = rank_ == root ? run.memory.write(memory_of(all)) : nullptr,
+                                        .count = mine.nbytes(),
+                                        .root = root}))
+                    copy_parts(all, to);
+            });
     }
     result scatter(tensors& out, tensor_lists& in, ::c10d::ScatterOptions const& options) override {
         constexpr char const* operation = "scatter";
@@ -175,8 +180,8 @@ class process_group : public ::c10d::Backend {
         at::Tensor const all = rank_ == root ? joined(in[0]) : at::Tensor();
         return start(::c10d::OpType::SCATTER, operation, mine.device(), options, out,
                      in_words(operation, {mine}, nullptr, root), [=, this](runner const& run) {
-                         run(calls_.scatter, {.in = rank_ == root ? run.memory.read(all) : nullptr,
-                                              .out = run.memory.write(mine),
+                         run(calls_.scatter, {.in = rank_ == root ? run.memory.read(memory_of(all)) : nullptr,
+                                              .out = run.memory.write(memory_of(mine)),
                                               .count = mine.nbytes(),
                                               .root = root});
                      });
@@ -219,19 +224,22 @@ class process_group : public ::c10d::Backend {
     virtual void setTimeout(milliseconds timeout) { timeout_ms_.store(timeout.count()); }
     /// Ends the group for all ranks, and every call of it.
     virtual void abort() {
-        if (forked_off() || group_ == nullptr) return;
+        if (forked_off()) return;
+        std::lock_guard const lock(living_);
+        if (group_ == nullptr) return;
         calls_.fail(group_, static_cast<std::int32_t>(errc::peer_failed), rank_, "abort",
                     "it called abort() of the process group; destroy it on all ranks, and make a new one");
     }
     /// Leaves the group in order, after what is queued.
     virtual void shutdown() {
-        outside_of_python([this] { end(milliseconds::max()); });
+        outside_of_python([this] { end(never); });
     }
+#if TORCH_VERSION_MAJOR > 2 || TORCH_VERSION_MINOR > 6 // before, c10d does not ask
     virtual ::c10d::ErrorType getError() {
+        if (forked_off()) return ::c10d::ErrorType::SUCCESS;
         outcome why;
-        std::lock_guard const lock(ending_);
-        if (forked_off() || group_ == nullptr || !calls_.failed(group_, why))
-            return ::c10d::ErrorType::SUCCESS;
+        std::lock_guard const lock(living_);
+        if (group_ == nullptr || !calls_.failed(group_, why)) return ::c10d::ErrorType::SUCCESS;
         switch (static_cast<errc>(why.code)) {
         case errc::timeout:
             return ::c10d::ErrorType::TIMEOUT;
@@ -242,14 +250,16 @@ class process_group : public ::c10d::Backend {
             return ::c10d::ErrorType::COMM_ERROR;
         }
     }
+#endif
     void setSequenceNumberForGroup() override {}
     std::uint64_t getSequenceNumberForGroup() override { return number_.load(); }
 
-    /// Ends all groups of the process, for its end: waits at most `patience` for what is queued, and then
-    /// aborts it.
+    /// Ends all groups of the process, the youngest first, for its end: waits at most `patience` for what is
+    /// queued in all of them, and then aborts it.
     static void end_all(milliseconds patience) {
+        auto const deadline = worker_type::clock::now() + patience;
         std::lock_guard const lock(all().mutex);
-        for (process_group* one : all().groups) one->end(patience);
+        for (auto one = all().groups.rbegin(); one != all().groups.rend(); ++one) (*one)->end(deadline);
     }
     /// Calls a function while the calling thread does not hold Python's lock. Set by the Python module.
     static inline void (*release_python)(void (*run)(void*), void* with) = nullptr;
@@ -257,7 +267,7 @@ class process_group : public ::c10d::Backend {
   private:
     struct registry {
         std::mutex mutex;
-        std::set<process_group*> groups;
+        std::vector<process_group*> groups; // in the order of their construction, which is that of all ranks
     };
     static registry& all() {
         static registry* const here = new registry; // not destroyed: groups may live longer than statics
@@ -266,6 +276,13 @@ class process_group : public ::c10d::Backend {
 
     std::size_t ranks() const noexcept { return static_cast<std::size_t>(size_); }
     bool forked_off() const noexcept { return ::getpid() != process_; }
+    /// Options of older versions of c10d do not say: all calls ask for an asynchronous result.
+    template <class Options> static bool is_asynchronous(Options const& options) noexcept {
+        if constexpr (requires { options.asyncOp; })
+            return options.asyncOp;
+        else
+            return true;
+    }
 
     // ---- set-up and end
 
@@ -273,7 +290,7 @@ class process_group : public ::c10d::Backend {
         if (release_python == nullptr) return run();
         release_python([](void* with) { (*static_cast<Run*>(with))(); }, &run);
     }
-    void end(milliseconds patience) noexcept {
+    void end(worker_type::clock::time_point deadline) noexcept {
         if (forked_off()) { // of another process: neither its threads nor its connections are here
             (void)worker_.release();
             (void)watch_.release();
@@ -281,9 +298,6 @@ class process_group : public ::c10d::Backend {
         }
         std::lock_guard const once(ending_);
         if (group_ == nullptr) return;
-        auto const never = std::chrono::steady_clock::time_point::max();
-        auto const deadline =
-            patience == milliseconds::max() ? never : std::chrono::steady_clock::now() + patience;
         worker_->close();
         if (!worker_->drain(deadline)) {
             calls_.fail(group_, static_cast<std::int32_t>(errc::peer_failed), rank_, "exit",
@@ -291,8 +305,12 @@ class process_group : public ::c10d::Backend {
             worker_->drain(never);
         }
         watch_.reset();
-        calls_.close(group_);
-        group_ = nullptr;
+        struct group* ended = nullptr;
+        {
+            std::lock_guard const lock(living_);
+            std::swap(ended, group_);
+        }
+        calls_.close(ended);
     }
 
     // ---- calls
@@ -302,7 +320,7 @@ class process_group : public ::c10d::Backend {
         process_group& of;
         outcome& ended;
         std::int64_t timeout_ms;
-        host_memory& memory;
+        host_memory<torch_device>& memory;
 
         /// Returns true after success, with the results where they belong. After a failure the next ones of
         /// the call are left out.
@@ -326,15 +344,16 @@ class process_group : public ::c10d::Backend {
                 errc::bad_state);
         std::int64_t const timeout_ms =
             options.timeout == ::c10d::kUnsetTimeout ? timeout_ms_.load() : options.timeout.count();
-        auto run = [this, timeout_ms, body = std::move(body)](outcome& ended) {
-            host_memory memory;
+        auto run = [this, timeout_ms, body = std::move(body)](outcome& ended,
+                                                              std::optional<torch_device> const& on) {
+            host_memory<torch_device> memory(on);
             body(runner{*this, ended, timeout_ms, memory});
         };
         std::string const title = std::string("herring:") + operation; // in PyTorch's profiler
-        auto task = c10::make_intrusive<work_of<decltype(run)>>(std::move(run), rank_, type, title.c_str(),
-                                                                std::move(results), ++number_,
-                                                                std::move(describes), device_order(device));
-        if (worker_->take(task, !options.asyncOp) == worker_type::taken::refused)
+        auto task = c10::make_intrusive<work_of<decltype(run)>>(
+            std::move(run), rank_, type, title.c_str(), std::move(results), ++number_, std::move(describes),
+            device_order<torch_device>(device_of(device)));
+        if (worker_->take(task, !is_asynchronous(options)) == worker_type::taken::refused)
             given_.refuse(operation,
                           "the process group is destroyed; make it again by init_process_group or new_group",
                           errc::bad_state);
@@ -374,8 +393,8 @@ class process_group : public ::c10d::Backend {
         return start(type, operation, in[0].device(), options, out, in_words(operation, in, nullptr),
                      [=, this](runner const& run) {
                          for (std::size_t i = 0; i < in.size(); ++i)
-                             run(calls_.all_gather, {.in = run.memory.read(in[i]),
-                                                     .out = run.memory.write(out[i]),
+                             run(calls_.all_gather, {.in = run.memory.read(memory_of(in[i])),
+                                                     .out = run.memory.write(memory_of(out[i])),
                                                      .count = in[i].nbytes()});
                      });
     }
@@ -394,8 +413,8 @@ class process_group : public ::c10d::Backend {
                      in_words(operation, in, nullptr), [=, this](runner const& run) {
                          for (std::size_t i = 0; i < in.size(); ++i) {
                              at::Tensor const all = room_for(out[i]);
-                             if (run(calls_.all_gather, {.in = run.memory.read(in[i]),
-                                                         .out = run.memory.write(all),
+                             if (run(calls_.all_gather, {.in = run.memory.read(memory_of(in[i])),
+                                                         .out = run.memory.write(memory_of(all)),
                                                          .count = in[i].nbytes()}))
                                  copy_parts(all, out[i]);
                          }
@@ -430,8 +449,8 @@ class process_group : public ::c10d::Backend {
         constexpr char const* operation = "all_to_all";
         // Sizes differ between ranks: they are not in the words.
         return start(type, operation, in.device(), options, out, operation, [=, this](runner const& run) {
-            if (run(calls_.all_to_all, {.in = run.memory.read(in),
-                                        .out = run.memory.write(all),
+            if (run(calls_.all_to_all, {.in = run.memory.read(memory_of(in)),
+                                        .out = run.memory.write(memory_of(all)),
                                         .sends = sends.data(),
                                         .receives = receives.data()}))
                 if (!all.is_same(out[0])) copy_parts(all, out);
@@ -445,7 +464,8 @@ class process_group : public ::c10d::Backend {
     std::string name_;
     std::atomic<std::uint64_t> number_{0};
     pid_t const process_ = ::getpid();
-    std::mutex ending_;
+    std::mutex ending_; // held while calls end
+    std::mutex living_; // held while `group_` is used outside of a call, and while it changes
     struct group* group_ = nullptr;
     std::unique_ptr<worker_type> worker_;
     std::unique_ptr<watch> watch_;

@@ -4,9 +4,11 @@
 #define HERRING_TORCH_WORK_HPP
 
 #include "herring/torch/device.hpp"
+#include "herring/torch/streams.hpp"
 #include "herring/torch/table.hpp"
 
 #include <ATen/ATen.h>
+#include <c10/core/GradMode.h>
 #include <torch/csrc/distributed/c10d/Work.hpp>
 
 #include <cstdint>
@@ -26,7 +28,7 @@ class work : public ::c10d::Work {
   public:
     /// `describes`: what has to be alike on all ranks, in words.
     work(int rank, ::c10d::OpType type, char const* title, std::vector<at::Tensor> results,
-         std::uint64_t number, std::string describes, device_order order)
+         std::uint64_t number, std::string describes, device_order<torch_device> order)
         : Work(rank, type, title, results), results_(std::move(results)), number_(number),
           describes_(std::move(describes)), order_(std::move(order)) {}
 
@@ -34,7 +36,8 @@ class work : public ::c10d::Work {
         outcome ended;
         std::exception_ptr why;
         try {
-            order_.run([&] { body(ended); });
+            c10::NoGradGuard const no_gradients; // of copies between tensors: a thread has its own mode
+            order_.run([&] { body(ended, order_.device()); });
             if (ended.code != 0) why = std::make_exception_ptr(error_of(ended.text));
         } catch (...) { // of torch: a copy between tensors
             why = std::current_exception();
@@ -52,14 +55,16 @@ class work : public ::c10d::Work {
 
     c10::intrusive_ptr<c10::ivalue::Future> getFuture() override {
         bool over = false;
+        std::exception_ptr why;
         {
             std::lock_guard const lock(mutex_);
             if (future_) return future_;
             future_ = c10::make_intrusive<c10::ivalue::Future>(c10::ListType::create(c10::TensorType::get()),
-                                                               order_.devices());
+                                                               devices_of(order_.device()));
             over = over_;
+            why = exception_; // which `finish` writes
         }
-        if (over) settle(*future_, exception_);
+        if (over) settle(*future_, why);
         return future_;
     }
     /// Called by `wait`.
@@ -74,7 +79,7 @@ class work : public ::c10d::Work {
     }
 
   private:
-    virtual void body(outcome& result) = 0;
+    virtual void body(outcome& result, std::optional<torch_device> const& device) = 0;
 
     void settle(c10::ivalue::Future& future, std::exception_ptr const& why) noexcept {
         try {
@@ -90,7 +95,7 @@ class work : public ::c10d::Work {
     c10::intrusive_ptr<c10::ivalue::Future> future_;
     std::uint64_t number_;
     std::string describes_;
-    device_order order_;
+    device_order<torch_device> order_;
     bool over_ = false;
 };
 
@@ -101,8 +106,8 @@ template <class Body> class work_of final : public work {
         : work(std::forward<Arguments>(arguments)...), body_(std::move(body)) {}
 
   private:
-    void body(outcome& result) override {
-        (*body_)(result);
+    void body(outcome& result, std::optional<torch_device> const& device) override {
+        (*body_)(result, device);
         body_.reset(); // the tensors that it holds
     }
     std::optional<Body> body_;

@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <cstdint>
 #include <deque>
 #include <mutex>
 #include <thread>
@@ -12,7 +13,9 @@
 
 namespace herring::torch {
 
-/// One thread and one queue. At any time at most one task runs, here or in a caller's thread.
+/// One thread and one queue. At any time at most one task runs, here or in a caller's thread. A task that a
+/// running one takes, as a callback does, runs at once within it: the thread that would run it later waits
+/// for it now. So do the tasks of the queue, on every rank alike.
 ///
 /// Shape:    `Task`: a smart pointer; `task->run()` throws nothing, and may take a lock of Python's.
 /// Threads:  all calls from any thread. The thread starts with the first task that is queued.
@@ -24,6 +27,7 @@ template <class Task> class worker {
     struct progress {
         Task task{}; ///< that runs now; null: none
         clock::time_point since{};
+        std::uint64_t number = 0; ///< of the task, in the order in which tasks began: alike on all ranks
     };
 
     worker() = default;
@@ -34,11 +38,13 @@ template <class Task> class worker {
         if (thread_.joinable()) thread_.join();
     }
 
-    /// Runs the task, here if `here` and no task is before it; else queues it. Refuses it after `close`.
+    /// Runs the task, here if `here` and no task is before it, or from within a task; else queues it. After
+    /// `close` refuses all but those from within a task.
     taken take(Task task, bool here) {
         std::unique_lock lock(mutex_);
-        if (closed_) return taken::refused;
-        if (here && queue_.empty() && now_.task == nullptr) {
+        bool const within = runner_ == std::this_thread::get_id();
+        if (closed_ && !within) return taken::refused;
+        if (within || (here && queue_.empty() && now_.task == nullptr)) {
             run(std::move(task), lock);
             return taken::done;
         }
@@ -66,11 +72,14 @@ template <class Task> class worker {
 
   private:
     void run(Task task, std::unique_lock<std::mutex>& lock) {
-        now_ = {task, clock::now()};
+        progress const outer = std::exchange(now_, {task, clock::now(), ++begun_});
+        runner_ = std::this_thread::get_id();
         lock.unlock();
         task->run();
         lock.lock();
-        now_.task = {}; // `task` is the last, or somebody else's: it ends without the lock
+        now_ = outer; // `task` is the last, or somebody else's: it ends without the lock
+        if (outer.task != nullptr) return;
+        runner_ = {};
         if (queue_.empty())
             idle_.notify_all();
         else
@@ -94,6 +103,8 @@ template <class Task> class worker {
     std::condition_variable work_, idle_;
     std::deque<Task> queue_;
     progress now_;
+    std::thread::id runner_{}; // of `now_`
+    std::uint64_t begun_ = 0;
     bool closed_ = false;
     std::thread thread_;
 };

@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -106,20 +107,48 @@ TEST_CASE("worker: it says what runs, and since when") {
     CHECK(one.running().task == nullptr);
 }
 
+TEST_CASE("worker: a task that a running one takes runs at once, before those of the queue") {
+    door held;
+    worker one;
+    std::vector<int> order;
+    std::vector<std::uint64_t> numbers;
+    auto const note = [&](int what) {
+        order.push_back(what);
+        numbers.push_back(one.running().number);
+    };
+    one.take(of([&] {
+                 held.pass();
+                 note(0);
+                 CHECK(one.take(of([&] { note(1); }), false) == worker::taken::done);
+                 CHECK(one.take(of([&] { note(2); }), true) == worker::taken::done);
+                 note(3);
+             }),
+             false);
+    CHECK(one.take(of([&] { note(4); }), false) == worker::taken::queued);
+    held.open();
+    CHECK(one.drain(in_a_minute()));
+    CHECK(order == std::vector<int>{0, 1, 2, 3, 4});
+    CHECK(numbers == std::vector<std::uint64_t>{1, 2, 3, 1, 4});
+}
+
 TEST_CASE("worker: closed it refuses tasks, runs those that are queued, and lets them go") {
     int ran = 0;
     auto const task = of([&] { ++ran; });
     {
         door held;
         worker one;
-        one.take(of([&] { held.pass(); }), false);
+        one.take(of([&] {
+                     held.pass();
+                     one.take(of([&] { ++ran; }), false); // a task's own
+                 }),
+                 false);
         one.take(task, false);
         one.close();
         CHECK(one.take(task, true) == worker::taken::refused);
         CHECK(one.take(task, false) == worker::taken::refused);
         held.open();
     }
-    CHECK(ran == 1);
+    CHECK(ran == 2);
     CHECK(task.use_count() == 1);
 }
 

@@ -110,19 +110,19 @@ def compiled(text, flags):
     folder = pathlib.Path(os.environ.get("HERRING_TORCH_CACHE") or pathlib.Path.home() / ".cache" / "herring_torch")
     library, sum_ = folder / f"{digest}.so", folder / f"{digest}.sha256"
 
-    def is_here():  # a file that was cut off is compiled again
+    def whole():  # a file that was cut off is compiled again
         try:
             return hashlib.sha256(library.read_bytes()).hexdigest() == sum_.read_text()
         except OSError:
             return False
 
-    if is_here():
+    if whole():
         return library, digest
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with open(folder / "lock", "w") as lock, tempfile.TemporaryDirectory(dir=folder) as work:
-            fcntl.flock(lock, fcntl.LOCK_EX)  # another rank may be compiling it
-            if is_here():
+        with open(folder / f"{digest}.lock", "w") as lock, tempfile.TemporaryDirectory(dir=folder) as work:
+            fcntl.flock(lock, fcntl.LOCK_EX)  # of the ranks of a machine one compiles
+            if whole():
                 return library, digest
             made = pathlib.Path(work) / "made.so"
             (pathlib.Path(work) / "made.cpp").write_text(text)
