@@ -257,16 +257,12 @@ template <class Store> class block_exchange {
     std::size_t slice() const noexcept {
         block_sizes const& sizes = program_.sizes;
         auto const ranks = static_cast<std::size_t>(ranks_);
-        std::size_t const in = sizes.to >= 0 ? 1
-                               : one_node_   ? ranks - 1
-                                             : ranks,
-                          out = one_node_         ? 0
-                                : sizes.from >= 0 ? 1
-                                                  : ranks,
-                          // In a gather, results begin at a line behind a byte of each rank that gets none.
-            taken = one_node_ || sizes.to < 0 ? 0 : round_up(ranks, 64),
-                          all = session_.memory().piece_elements * session_.plan().element_bytes,
-                          bytes = (all > taken ? all - taken : all) / (in + out);
+        std::size_t const in = sizes.to >= 0 ? 1 : one_node_ ? ranks - 1 : ranks;
+        std::size_t const out = one_node_ ? 0 : sizes.from >= 0 ? 1 : ranks;
+        // In a gather, results begin at a line behind a byte of each rank that gets none.
+        std::size_t const taken = one_node_ || sizes.to < 0 ? 0 : round_up(ranks, 64);
+        std::size_t const all = session_.memory().piece_elements * session_.plan().element_bytes;
+        std::size_t const bytes = (all > taken ? all - taken : all) / (in + out);
         return bytes < 64 ? std::max(bytes, std::size_t{1}) : bytes / 64 * 64;
     }
     // Where the slot of a sender has the block to a receiver.

@@ -7,6 +7,7 @@
 #include "herring/base/error.hpp"
 #include "herring/base/fixed_array.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -181,15 +182,11 @@ class deadlock_search {
                 std::size_t const rank = waiting[at.waiting].rank;
                 if (!std::exchange(stuck_[rank], false)) continue;
                 for (std::size_t c = 0; c < all_[rank].channels; ++c) {
-                    std::size_t low = 0, high = known;
-                    while (low < high) {
-                        std::size_t const middle = low + (high - low) / 2;
-                        if (channels[middle].channel < all_[rank].begun[c].channel)
-                            low = middle + 1;
-                        else
-                            high = middle;
-                    }
-                    if (low < known && channels[low].channel == all_[rank].begun[c].channel) look_at(low);
+                    channel_places const* const found = std::lower_bound(
+                        channels.begin(), channels.begin() + known, all_[rank].begun[c].channel,
+                        [](channel_places const& one, std::uint64_t id) { return one.channel < id; });
+                    auto const which = static_cast<std::size_t>(found - channels.begin());
+                    if (which < known && found->channel == all_[rank].begun[c].channel) look_at(which);
                 }
             }
         }
