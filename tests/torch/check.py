@@ -694,17 +694,6 @@ def detail(rank, size):
 SLIPS = ["size", "type", "first", "rule", "order", "root", "barrier"]
 
 
-def several(rank, size, names, folder):
-    """One case after the other in the same processes."""
-    for name in names:
-        begin = time.monotonic()
-        words = name.split()
-        value = globals()[words[0]](rank, size, *words[1:], *([folder] if words[0] in ("everything", "same_store") else []))
-        dist.barrier()
-        if rank == 0:
-            print(f"ok: {name}, {size} ranks ({time.monotonic() - begin:.1f} s) {value or ''}", flush=True)
-
-
 def main():
     wanted = sys.argv[1:]
 
@@ -714,7 +703,11 @@ def main():
     def together(size, *names):
         if chosen(names):
             with tempfile.TemporaryDirectory() as folder:
-                ranks.run(size, several, chosen(names), folder)
+                calls = []
+                for name in chosen(names):
+                    case, *words = name.split()
+                    calls.append((name, globals()[case], *words, *([folder] if case in ("everything", "same_store") else [])))
+                ranks.run(size, ranks.several, calls)
 
     def alone(size, function, dies=()):
         if chosen([function.__name__]):

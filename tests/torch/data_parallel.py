@@ -474,16 +474,6 @@ def halves(rank, size):
     return f"loss {first:.3f} to {loss.item():.3f}"
 
 
-def several(rank, size, names):
-    """One case after the other in the same processes."""
-    for name in names:
-        begin = time.monotonic()
-        value = globals()[name](rank, size)
-        dist.barrier()
-        if rank == 0:
-            print(f"ok: {name}, {size} ranks ({time.monotonic() - begin:.1f} s) {value or ''}", flush=True)
-
-
 def main():
     wanted = sys.argv[1:]
 
@@ -492,7 +482,7 @@ def main():
 
     def together(size, *names):
         if chosen(names):
-            ranks.run(size, several, chosen(names), within=400)
+            ranks.run(size, ranks.several, [(n, globals()[n]) for n in chosen(names)], within=400)
 
     if not wanted:
         begin = time.monotonic()

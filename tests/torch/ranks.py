@@ -88,3 +88,13 @@ def run(size, function, *arguments, backend="herring", timeout=60, dies=(), with
     if faults:
         raise AssertionError(f"{function.__name__} on {size} ranks of {backend}:\n" + "\n".join(faults))
     return values
+
+
+def several(rank, size, calls):
+    """Runs one case after the other in the same processes. `calls`: of each its name, function and further arguments."""
+    for name, function, *arguments in calls:
+        begin = time.monotonic()
+        value = function(rank, size, *arguments)
+        dist.barrier()
+        if rank == 0:
+            print(f"ok: {name}, {size} ranks ({time.monotonic() - begin:.1f} s) {value or ''}", flush=True)
