@@ -5,6 +5,7 @@
 
 #include "herring/torch/table.hpp"
 
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <mutex>
@@ -38,11 +39,12 @@ struct seat {
         own.emplace_back(first, first + size);
         std::size_t const round = own.size();
         of.in->changed.notify_all();
-        of.in->changed.wait(lock, [&] {
+        bool const all_are_here = of.in->changed.wait_for(lock, std::chrono::seconds(60), [&] {
             for (auto const& one : of.in->rounds)
                 if (one.size() < round) return false;
             return true;
         });
+        if (!all_are_here) return "a rank gave nothing within 60 s";
         for (auto const& one : of.in->rounds) reply(to, one[round - 1].data(), one[round - 1].size());
         return nullptr;
     }

@@ -43,5 +43,4 @@ PYBIND11_MODULE(_backend, m) {
                         py::arg("policies") = table_at(calls).policies,
                         py::arg("target") = table_at(calls).target);
     });
-    m.attr("abi") = herring::torch::abi;
 }

@@ -1,5 +1,6 @@
 """herring_torch.DataParallel, against torch's own optimizers in float64 on the same data; and what it refuses."""
 
+import atexit
 import copy
 import hashlib
 import os
@@ -105,6 +106,7 @@ def adamw(rank, size):
     same_on_all(model, size)
     assert trained.outcome == "exchanged" and trained.gradient_norm is None
     trained.close()
+    trained.close()  # once more does nothing
     return f"loss {loss.item():.3f}"
 
 
@@ -269,19 +271,29 @@ def refusals(rank, size):
     return said
 
 
+def shared_folder(rank, group=None):
+    """A folder of all ranks, which goes with rank 0's process."""
+    name = [None]
+    if rank == 0:
+        made = tempfile.TemporaryDirectory()
+        atexit.register(made.cleanup)
+        name = [made.name]
+    dist.broadcast_object_list(name, 0, group)
+    return name[0]
+
+
 def differ(rank, size):
     """Ranks with other models, and with another number of parameters in a checkpoint."""
     odd = nn.Sequential(nn.Linear(3, 3), *([nn.Linear(3, 3)] if rank == 1 else [])).double()
     said = refused(dist.DistBackendError, "mismatch", made, odd, "adamw")
     dist.barrier()
-    folder = [tempfile.mkdtemp() if rank == 0 else None]
-    dist.broadcast_object_list(folder, 0)
+    folder = shared_folder(rank)
     trained = made(nn.Linear(3, 3, dtype=torch.float64), "adamw")
-    trained.save(folder[0])
+    trained.save(folder)
     other = made(nn.Linear(3, 4, dtype=torch.float64), "adamw")
     before = weights_of(other)
-    refused(dist.DistBackendError, "mismatch", other.load, folder[0])
-    refused(dist.DistBackendError, "herring: rank", other.load, folder[0] + "/nothing")
+    refused(dist.DistBackendError, "mismatch", other.load, folder)
+    refused(dist.DistBackendError, "herring: rank", other.load, folder + "/nothing")
     near(weights_of(other), before, 0)
     other(torch.ones(1, 3, dtype=torch.float64)).sum().backward()
     other.optimizer.step()
@@ -310,8 +322,7 @@ def killed(rank, size):
 
 def checkpoint(rank, size):
     """Continued from a checkpoint, training has the bits of one that never stopped; state_dict has weights alone."""
-    folder = [tempfile.mkdtemp() if rank == 0 else None]
-    dist.broadcast_object_list(folder, 0)
+    folder = shared_folder(rank)
 
     def model(seed):
         torch.manual_seed(seed)
@@ -327,7 +338,7 @@ def checkpoint(rank, size):
     train(trained, range(5))
     trained.optimizer.param_groups[0]["lr"] = 1e-3
     train(trained, range(5, 6))
-    trained.save(folder[0], {"step": 6, "random": torch.arange(3)})
+    trained.save(folder, {"step": 6, "random": torch.arange(3)})
     buffers = [trained.module[1].running_mean.clone()]
     dist.broadcast(buffers[0], 0)
     saved = copy.deepcopy(trained.state_dict())
@@ -344,7 +355,7 @@ def checkpoint(rank, size):
 
     train(trained, range(6, 12))
     resumed = made(model(99), "adamw")
-    extra = resumed.load(folder[0])
+    extra = resumed.load(folder)
     assert extra["step"] == 6 and extra["random"].tolist() == [0, 1, 2]
     assert resumed.optimizer.param_groups[0]["lr"] == 1e-3
     near(resumed.module[1].running_mean, buffers[0], 0)
@@ -353,7 +364,7 @@ def checkpoint(rank, size):
     same_on_all(resumed, size)
 
     # Weights by state_dict, in torch's own format: rank 0's are those of all.
-    path = os.path.join(folder[0], f"{rank}.pt")
+    path = os.path.join(folder, f"{rank}.pt")
     torch.save(saved, path)
     resumed.load_state_dict(torch.load(path))
     assert not torch.equal(weights_of(resumed), weights_of(trained))
@@ -388,13 +399,12 @@ def local_steps(rank, size):
         else:
             assert trained.outcome == "local"
         near(weights_of(model), weights_of(reference))
-    folder = [tempfile.mkdtemp() if rank == 0 else None]
-    dist.broadcast_object_list(folder, 0)
-    trained.save(folder[0])
+    folder = shared_folder(rank)
+    trained.save(folder)
     before = weights_of(model)
     loss_of(trained, rank, 9).backward()
     trained.optimizer.step()
-    trained.load(folder[0])
+    trained.load(folder)
     near(weights_of(model), before, 0)
     trained.close()
 
@@ -436,16 +446,15 @@ def served(rank, size):
         theirs.step()
     near(weights_of(model), weights_of(reference))
     same_on_all(model, size - 1, workers)
-    folder = [tempfile.mkdtemp() if rank == 0 else None]
-    dist.broadcast_object_list(folder, 0, workers)
-    trained.save(folder[0])
+    folder = shared_folder(rank, workers)
+    trained.save(folder)
     before = weights_of(model)
     losses = []
     for _ in range(2):  # the second time from the checkpoint
         losses.append(loss_of(trained, rank, 0))
         losses[-1].backward()
         trained.optimizer.step()
-        trained.load(folder[0])
+        trained.load(folder)
         near(weights_of(model), before, 0)
     assert losses[0] == losses[1]
     losses.clear()

@@ -66,10 +66,16 @@ class process_group : public ::c10d::Backend {
         gathering through(*store_, prefix, rank, size, timeout);
         group_ = calls.open(rank, size, through.function(), timeout.count(), joined);
         if (group_ == nullptr) throw work::error_of(joined.text);
-        worker_ = std::make_unique<worker_type>();
-        if (size > 1) watch_ = std::make_unique<watch>(calls, *group_, *worker_, store_, prefix, rank);
-        std::lock_guard const lock(all().mutex);
-        all().groups.push_back(this);
+        try {
+            worker_ = std::make_unique<worker_type>();
+            if (size > 1) watch_ = std::make_unique<watch>(calls, *group_, *worker_, store_, prefix, rank);
+            std::lock_guard const lock(all().mutex);
+            all().groups.push_back(this);
+        } catch (...) {     // no thread, or no memory
+            watch_.reset(); // it uses the group
+            calls.close(group_);
+            throw;
+        }
     }
     ~process_group() override {
         {
@@ -402,7 +408,8 @@ class process_group : public ::c10d::Backend {
     result gather_lists(::c10d::OpType type, tensor_lists const& out, tensors const& in,
                         ::c10d::AllgatherOptions const& options) {
         constexpr char const* operation = "all_gather";
-        if (out.size() != in.size()) given_.refuse(operation, "it needs one list of results for each tensor");
+        if (out.size() != in.size() || in.empty())
+            given_.refuse(operation, "it needs one list of results for each tensor, and at least one tensor");
         tensors results;
         for (std::size_t i = 0; i < in.size(); ++i) {
             given_.check(operation, in[i]);

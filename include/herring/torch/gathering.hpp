@@ -21,9 +21,10 @@ namespace herring::torch {
 /// two requests a rank.
 class gathering {
   public:
-    /// `prefix`: of the group's keys in the store, which nothing else has used.
+    /// `prefix`: of the group's keys in the store, which nothing else has used. `timeout`: of all rounds.
     gathering(::c10d::Store& store, std::string prefix, int rank, int size, std::chrono::milliseconds timeout)
-        : store_(store), prefix_(std::move(prefix)), rank_(rank), size_(size), timeout_(timeout) {}
+        : store_(store), prefix_(std::move(prefix)), rank_(rank), size_(size),
+          end_(std::chrono::steady_clock::now() + timeout) {}
 
     /// Lifetime: this object outlives what it returns.
     gather_function function() noexcept {
@@ -40,14 +41,14 @@ class gathering {
         std::string const round = prefix_ + std::to_string(rounds_++) + "/";
         auto const key = [&](int rank) { return round + std::to_string(rank); };
         auto const first = static_cast<std::uint8_t const*>(mine);
-        std::string missing;
+        std::string missing = "this rank";
         try {
             store_.set(key(rank_), std::vector<std::uint8_t>(first, first + bytes));
             std::vector<std::uint8_t> all;
             if (rank_ == 0) {
                 for (int r = 0; r < size_; ++r) {
                     missing = "rank " + std::to_string(r);
-                    store_.wait({key(r)}, timeout_);
+                    store_.wait({key(r)}, left());
                     auto const one = store_.get(key(r));
                     auto const length = static_cast<std::uint64_t>(one.size());
                     for (int byte = 0; byte < 8; ++byte)
@@ -57,7 +58,7 @@ class gathering {
                 store_.set(round + "all", all);
             } else {
                 missing = "rank 0";
-                store_.wait({round + "all"}, timeout_);
+                store_.wait({round + "all"}, left());
                 all = store_.get(round + "all");
             }
             return split(all, to, reply);
@@ -66,6 +67,12 @@ class gathering {
                      std::string(e.what()).substr(0, 200);
             return fault_.c_str();
         }
+    }
+    /// Until the end of all rounds; at least 1 ms, for 0 is no timeout to a store.
+    std::chrono::milliseconds left() const noexcept {
+        auto const time =
+            std::chrono::duration_cast<std::chrono::milliseconds>(end_ - std::chrono::steady_clock::now());
+        return time.count() < 1 ? std::chrono::milliseconds(1) : time;
     }
     /// `all`: for each rank the length in 8 bytes, little-endian, and its bytes.
     char const* split(std::vector<std::uint8_t> const& all, void* to,
@@ -87,7 +94,7 @@ class gathering {
     ::c10d::Store& store_;
     std::string const prefix_;
     int const rank_, size_;
-    std::chrono::milliseconds const timeout_;
+    std::chrono::steady_clock::time_point const end_;
     int rounds_ = 0;
     std::string fault_;
 };

@@ -54,7 +54,7 @@ struct group;
 /// A function that gathers bytes of all ranks, for `table::open`.
 struct gather_function {
     void* context;
-    /// Calls `reply(to, rank, bytes, size)` once for each rank, in order. Returns nullptr, or a sentence,
+    /// Calls `reply(to, bytes, size)` once for each rank, in order. Returns nullptr, or a sentence,
     /// which lives until the next call.
     char const* (*all)(void* context, void const* mine, std::size_t size, void* to,
                        void (*reply)(void* to, void const* bytes, std::size_t size));

@@ -83,10 +83,12 @@ class work : public ::c10d::Work {
 
     void settle(c10::ivalue::Future& future, std::exception_ptr const& why) noexcept {
         try {
-            if (why)
+            if (why) {
                 future.setError(why);
-            else
+            } else {
+                order_.wait(); // the future's events come behind the results
                 future.markCompleted(c10::IValue(results_));
+            }
         } catch (...) { // of a callback: it is in the future that `then` returned
         }
     }

@@ -35,6 +35,8 @@ template <class Task> class worker {
     worker& operator=(worker const&) = delete;
     ~worker() {
         close();
+        drain(clock::time_point::max()); // a task in a caller's thread, too
+        work_.notify_one();              // `close` may have come while it ran
         if (thread_.joinable()) thread_.join();
     }
 

@@ -102,6 +102,8 @@ class DataParallel(torch.nn.Module):
 
     def close(self):
         """Leaves the other ranks, between steps. The model keeps its weights, in memory of its own."""
+        if self._trainer is None:
+            return
         for handle in self._handles:
             handle.remove()
         self._detach()
