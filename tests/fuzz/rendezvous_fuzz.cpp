@@ -125,7 +125,7 @@ rendezvous::settings settings(int rank, endpoint const& at, int listener, bool h
                            .reply_timeout = milliseconds(100),
                            .verdict_timeout = milliseconds(100)};
     made.times = resolve(made.asked);
-    if (listener >= 0) made.listeners = {listener};
+    if (listener >= 0) made.listeners.emplace_back(listener);
     if (has_secret) made.secret.emplace(secrets{secret(std::string(64, 'a')), {}, {}});
     return made;
 }

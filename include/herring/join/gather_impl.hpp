@@ -15,6 +15,7 @@
 #include "herring/join/gather_call.hpp"
 #include "herring/join/gather_exchange.hpp"
 #include "herring/join/join_as.hpp"
+#include "herring/machine/descriptor.hpp"
 #include "herring/machine/identity.hpp"
 #include "herring/machine/name_lookup.hpp"
 
@@ -26,8 +27,6 @@
 #include <string_view>
 #include <utility>
 #include <vector>
-
-#include <unistd.h>
 
 namespace HERRING_NAMESPACE::detail {
 
@@ -41,11 +40,11 @@ HERRING_SETUP inline std::string random_secret() {
 }
 
 /// Listens on rank 0, and stores the address in `who`. `nearby`: every rank is on this node.
-HERRING_SETUP inline std::vector<int> listen_by_gather(join_target& who, std::string const& address,
-                                                       bool nearby, time_point deadline,
-                                                       gather_source const& source) {
+HERRING_SETUP inline std::vector<descriptor> listen_by_gather(join_target& who, std::string const& address,
+                                                              bool nearby, time_point deadline,
+                                                              gather_source const& source) {
+    std::vector<descriptor> listeners;
     if (!address.empty()) {
-        std::vector<int> listeners;
         host_and_port const at = split_address(address, "HERRING_ADDR");
         who.host = at.host;
         who.port = at.port;
@@ -64,14 +63,14 @@ HERRING_SETUP inline std::vector<int> listen_by_gather(join_target& who, std::st
                                       : outward_address();
     std::string why;
     fixed_array<endpoint> const at = resolve(who.host, 0, deadline, why);
-    int const socket = at.empty() ? -1 : listen_on(at[0]);
-    if (socket < 0)
+    listeners.emplace_back(at.empty() ? -1 : listen_on(at[0]));
+    if (listeners[0].get() < 0)
         throw error(errc::unreachable, 0, -1, "join",
                     {"rank 0 cannot listen on ", who.host, ": ",
                      at.empty() ? why.c_str() : std::strerror(errno),
                      "; set HERRING_ADDR=host:port or HERRING_INTERFACE on rank 0"});
-    who.port = local_end(socket).port();
-    return {socket};
+    who.port = local_end(listeners[0].get()).port();
+    return listeners;
 }
 
 /// Takes the first exchange: rank → its node and whether it has a secret. True if all are on one node.
@@ -164,13 +163,13 @@ HERRING_SEPARABLE world join_by(gather_call gather, int rank, int size, join_opt
 
     byte_buffer given; // of rank 0: the address, behind the secret, if the gather carries one
     given.append(exchange.identity());
-    std::vector<int> listeners;
+    std::vector<descriptor> listeners;
     if (failed.what == errc::ok && rank == 0 && size > 1)
         failed = failure_of(rank, "join", [&] {
             listeners =
                 listen_by_gather(who, setting(options.address, "HERRING_ADDR"), near, deadline, source);
             if (!who.secret) wire::append(given, random_secret());
-            wire::append(given, local_end(listeners[0]).text());
+            wire::append(given, local_end(listeners[0].get()).text());
         });
     told = together(given, [&](given_by_all const& all) {
         for (std::size_t r = 0; r < all.size(); ++r) {
@@ -179,10 +178,7 @@ HERRING_SEPARABLE world join_by(gather_call gather, int rank, int size, join_opt
         }
     });
     if (failed.what == errc::ok) failed = told;
-    if (failed.what != errc::ok) {
-        for (int const listener : listeners) ::close(listener);
-        throw error(failed);
-    }
+    if (failed.what != errc::ok) throw error(failed);
     // Another job has other keys, also under the same secret.
     if (who.secret) {
         who.secret->proves.bind(exchange.identity());

@@ -13,6 +13,7 @@
 #include "herring/crypto/secret_key.hpp"
 #include "herring/join/environment.hpp"
 #include "herring/machine/address.hpp"
+#include "herring/machine/descriptor.hpp"
 #include "herring/machine/identity.hpp"
 #include "herring/machine/name_lookup.hpp"
 #include "herring/machine/time.hpp"
@@ -25,8 +26,6 @@
 #include <string>
 #include <utility>
 #include <vector>
-
-#include <unistd.h>
 
 namespace HERRING_NAMESPACE::detail {
 
@@ -46,8 +45,8 @@ HERRING_SETUP inline fixed_array<endpoint> resolve_address(join_target const& wh
 }
 
 /// Returns rank 0's sockets, which listen on exactly these addresses.
-HERRING_SETUP inline std::vector<int> listen_on_all(fixed_array<endpoint> const& at, join_target const& who,
-                                                    time_point deadline) {
+HERRING_SETUP inline std::vector<descriptor> listen_on_all(fixed_array<endpoint> const& at,
+                                                           join_target const& who, time_point deadline) {
     for (endpoint const& e : at)
         if (e.wildcard())
             throw error(
@@ -59,18 +58,17 @@ HERRING_SETUP inline std::vector<int> listen_on_all(fixed_array<endpoint> const&
     // A process of the previous job may be about to release the port.
     time_point const patience = std::min(deadline, clock::now() + std::chrono::seconds(1));
     while (true) {
-        std::vector<int> sockets;
+        std::vector<descriptor> sockets;
         int why = 0;
         for (endpoint const& e : at) {
-            int const socket = listen_on(e);
-            if (socket >= 0) {
-                sockets.push_back(socket);
-                continue;
-            }
-            if (why != EADDRINUSE) why = errno;
+            descriptor socket(listen_on(e));
+            if (socket.get() >= 0)
+                sockets.push_back(std::move(socket));
+            else if (why != EADDRINUSE)
+                why = errno;
         }
         if (!sockets.empty() && why != EADDRINUSE) return sockets;
-        for (int const socket : sockets) ::close(socket);
+        sockets.clear();
         if (why == EADDRINUSE && clock::now() < patience) {
             sleep_for(std::chrono::milliseconds(50));
             continue;
@@ -93,9 +91,9 @@ HERRING_SETUP inline std::vector<int> listen_on_all(fixed_array<endpoint> const&
 }
 
 /// Warns on stderr if rank 0 has no secret and processes of other machines may reach it.
-HERRING_SETUP inline void warn_without_secret(std::vector<int> const& listeners) {
-    for (int const listener : listeners) {
-        endpoint const at = local_end(listener);
+HERRING_SETUP inline void warn_without_secret(std::vector<descriptor> const& listeners) {
+    for (descriptor const& listener : listeners) {
+        endpoint const at = local_end(listener.get());
         if (at.loopback()) continue;
         std::fprintf(
             stderr,
@@ -109,7 +107,7 @@ HERRING_SETUP inline void warn_without_secret(std::vector<int> const& listeners)
 
 /// Joins as the rank of `who`. `listeners`: sockets on which rank 0 listens already, if any.
 HERRING_SETUP inline world join_as(join_target who, std::chrono::milliseconds timeout,
-                                   std::vector<int> listeners = {}) {
+                                   std::vector<descriptor> listeners = {}) {
     if (who.node.size() > 512)
         bad_setting({"HERRING_NODE has ", who.node.size(), " characters; 512 are the most"});
     if (who.size == 1) {
@@ -150,8 +148,8 @@ HERRING_SETUP inline world join_as(join_target who, std::chrono::milliseconds ti
         if (who.rank == 0) joining.listeners = listen_on_all(joining.addresses, who, deadline);
     }
     if (who.rank == 0 && !joining.secret) warn_without_secret(joining.listeners);
-    int const family =
-        joining.listeners.empty() ? joining.addresses[0].family() : local_end(joining.listeners[0]).family();
+    int const family = joining.listeners.empty() ? joining.addresses[0].family()
+                                                 : local_end(joining.listeners[0].get()).family();
     std::string const own =
         who.interface.empty() ? std::string() : interface_address_of(who.interface, family);
     joining.deadline = deadline;

@@ -13,7 +13,9 @@
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <mutex>
 #include <span>
@@ -316,6 +318,30 @@ TEST_CASE("join by gather: a gather that throws ends the join on its rank, and i
     CHECK(ends[0].what == errc::timeout);
     CHECK(ends[0].peer == 1);
     CHECK(ends[0].reporter == 0);
+}
+
+TEST_CASE(
+    "join by gather: what rank 0 listens on is closed where its gather throws what is no std::exception") {
+    auto const open_files = [] {
+        std::filesystem::directory_iterator const all("/proc/self/fd");
+        return std::distance(begin(all), end(all));
+    };
+    auto const before = open_files();
+    store board;
+    std::atomic<int> thrown{0};
+    on_threads(2, [&](int rank) {
+        gather by{board, rank, 2};
+        by.spoil = [&](int call, auto&) {
+            if (call == 2) throw rank;
+        };
+        try {
+            herring::join(by, rank, 2);
+        } catch (int) {
+            ++thrown;
+        }
+    });
+    CHECK(thrown == 2);
+    CHECK(open_files() == before);
 }
 
 TEST_CASE("join by gather: ranks of different sizes, and two processes of one rank") {

@@ -55,7 +55,7 @@ class acceptor : public control_endpoint<coordinator> {
     ~acceptor() = default;
 
     HERRING_SETUP void on_start() {
-        local_address_ = local_end(settings_.listeners.at(0)).address();
+        local_address_ = local_end(settings_.listeners.at(0).get()).address();
         world_key_ = random_key();
         std::memcpy(salt_.data(), random_nonce().data(), salt_.size());
         watch_listeners();
@@ -92,14 +92,14 @@ class acceptor : public control_endpoint<coordinator> {
 
     HERRING_SETUP void watch_listeners() noexcept {
         for (std::size_t i = 0; i < settings_.listeners.size(); ++i)
-            thread_.watch(settings_.listeners[i], listener_key + i, EPOLLIN);
+            thread_.watch(settings_.listeners[i].get(), listener_key + i, EPOLLIN);
     }
 
     /// True if the event was at a listener. `read(connection&)`: reads the bytes that have come in there.
     template <class Read> HERRING_SETUP bool on_listener(std::uint64_t key, Read const& read) {
         if (key < listener_key) return false;
         if (key - listener_key < settings_.listeners.size())
-            accept(settings_.listeners[key - listener_key], read);
+            accept(settings_.listeners[key - listener_key].get(), read);
         return true;
     }
 
@@ -113,7 +113,7 @@ class acceptor : public control_endpoint<coordinator> {
                 if (drop_oldest(read) || paused_) return;
                 paused_ = true; // a listener that stays readable would keep the thread from sleeping
                 resume_at_ = clock::now() + std::chrono::milliseconds(100);
-                for (int const each : settings_.listeners) thread_.forget(each);
+                for (descriptor const& each : settings_.listeners) thread_.forget(each.get());
                 return;
             }
             int pending = 0;

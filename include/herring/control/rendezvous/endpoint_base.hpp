@@ -16,6 +16,7 @@
 #include "herring/control/world_state.hpp"
 #include "herring/control/world_times.hpp"
 #include "herring/crypto/secret_key.hpp"
+#include "herring/machine/descriptor.hpp"
 #include "herring/machine/identity.hpp"
 #include "herring/machine/monitor.hpp"
 #include "herring/model/topology.hpp"
@@ -33,8 +34,6 @@
 #include <string_view>
 #include <utility>
 #include <vector>
-
-#include <unistd.h>
 
 namespace HERRING_NAMESPACE::detail::rendezvous {
 
@@ -220,10 +219,7 @@ class endpoint_base {
     }
 
     HERRING_SETUP void close_listeners() noexcept {
-        for (int const listener : settings_.listeners) {
-            thread_.forget(listener);
-            ::close(listener);
-        }
+        for (descriptor const& listener : settings_.listeners) thread_.forget(listener.get());
         settings_.listeners.clear();
     }
 

@@ -11,6 +11,7 @@
 #include "herring/crypto/seal_provider.hpp"
 #include "herring/crypto/secret.hpp"
 #include "herring/machine/address.hpp"
+#include "herring/machine/descriptor.hpp"
 #include "herring/model/topology.hpp"
 
 #include <chrono>
@@ -24,9 +25,9 @@ namespace HERRING_NAMESPACE::detail::rendezvous {
 struct settings {
     int rank = 0;
     int size = 2;
-    fixed_array<endpoint> addresses{}; // where rank 0 listens, as this rank resolved it
-    std::vector<int> listeners{};      // rank 0: sockets that listen there; the endpoint closes them
-    std::string address_text{};        // host:port, as given
+    fixed_array<endpoint> addresses{};   // where rank 0 listens, as this rank resolved it
+    std::vector<descriptor> listeners{}; // rank 0: sockets that listen there
+    std::string address_text{};          // host:port, as given
     std::string node{}, boot{};
     herring::role role = herring::role::worker;
     int rate = 0;                         // of this rank's network, in Mbit/s; 0: not declared

@@ -45,7 +45,7 @@ world join(int rank, int size, control_listener const& hub) {
     made.deadline = herring::clock::now() + plenty;
     made.asked.detector = patient;
     made.times = detail::resolve(made.asked);
-    if (rank == 0) made.listeners = {hub.socket};
+    if (rank == 0) made.listeners.emplace_back(hub.socket);
     return world(rendezvous::join_world(std::move(made)));
 }
 

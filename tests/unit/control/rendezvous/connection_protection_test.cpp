@@ -56,7 +56,7 @@ world join(int rank, listener const& hub, bool seals, milliseconds most = plenty
     made.deadline = herring::clock::now() + most;
     made.secret.emplace(detail::secrets{detail::secret(std::string(64, 'a')), {}, {}});
     if (seals) made.seals = &toy_seals::table();
-    if (rank == 0) made.listeners = {hub.socket};
+    if (rank == 0) made.listeners.emplace_back(hub.socket);
     return world(rendezvous::join_world(std::move(made)));
 }
 

@@ -68,7 +68,7 @@ world join(int rank, int size, int listens, detail::endpoint const& where, prote
     if (by != protection::none)
         made.secret.emplace(detail::secrets{detail::secret(std::string(64, 'a')), {}, {}});
     if (by == protection::seals) made.seals = &toy_seals::table();
-    if (rank == 0) made.listeners = {listens};
+    if (rank == 0) made.listeners.emplace_back(listens);
     return world(rendezvous::join_world(std::move(made)));
 }
 

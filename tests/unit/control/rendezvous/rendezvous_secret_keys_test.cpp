@@ -58,7 +58,7 @@ world join(int rank, listener const& hub, std::optional<detail::secrets> secret,
     made.timeout = most;
     made.deadline = herring::clock::now() + most;
     made.secret = std::move(secret);
-    if (rank == 0) made.listeners = {hub.socket};
+    if (rank == 0) made.listeners.emplace_back(hub.socket);
     return world(rendezvous::join_world(std::move(made)));
 }
 

@@ -69,7 +69,7 @@ world join(int rank, int size, listener const& hub, herring::failure_detector_op
     made.deadline = herring::clock::now() + most;
     made.asked.detector = times;
     made.times = detail::resolve(made.asked);
-    if (rank == 0) made.listeners = {hub.socket};
+    if (rank == 0) made.listeners.emplace_back(hub.socket);
     if (!secret.empty()) made.secret.emplace(detail::secrets{detail::secret(secret), {}, {}});
     if (!also.empty()) made.secret->also.emplace(also);
     return world(rendezvous::join_world(std::move(made)));
