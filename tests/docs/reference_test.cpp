@@ -1,4 +1,4 @@
-// herring: the code of README.md, docs/reference.md and docs/concepts.md, at work.
+// herring: the code of docs/launching.md, docs/reference.md and docs/concepts.md, at work.
 // SPDX-License-Identifier: Apache-2.0
 //
 // What stands between [snippet] and [end] is shown there; tests/docs/check_snippets.sh compares.
