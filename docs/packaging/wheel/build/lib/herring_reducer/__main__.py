@@ -1,0 +1,3 @@
+from herring_reducer import main
+
+main()

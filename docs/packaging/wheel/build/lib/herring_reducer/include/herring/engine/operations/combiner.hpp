@@ -1,0 +1,158 @@
+// herring: combines the contributions to a chunk: in the order of the ranks of a node, then of the nodes.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_ENGINE_OPERATIONS_COMBINER_HPP
+#define HERRING_ENGINE_OPERATIONS_COMBINER_HPP
+
+#include "herring/base/config.hpp"
+#include "herring/base/fixed_array.hpp"
+#include "herring/engine/operation.hpp"
+#include "herring/engine/state.hpp"
+#include "herring/kernel/fold.hpp"
+#include "herring/model/element.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace HERRING_NAMESPACE::detail {
+
+/// The origin of a number that is not finite. `known` without a node: all contributions are finite, and their
+/// sum is not.
+struct contribution_origin {
+    bool known = false;
+    int node = -1, rank = -1; ///< rank −1: one of the node's ranks, whose sum has the number
+};
+
+/// The common part of the operations that sum: finds the operands, and calls the kernel.
+///
+/// Memory: operands of one call of the kernel: O(ranks of a node + nodes).
+template <class Element, class Update> class combiner {
+  public:
+    using accumulator = herring::accumulator<Element>;
+    using source = kernel::source;
+
+    explicit combiner(engine_state& state)
+        : state_(state), group_(static_cast<std::size_t>(state.who.local_size)),
+          remote_(static_cast<std::size_t>(state.who.nodes())),
+          targets_(static_cast<std::size_t>(state.who.local_size)) {}
+
+    /// Sums the local ranks' parts of a chunk into `stage`, if the node's part is a sum.
+    void make_part(execution const& e, chunk const& c, std::byte* stage) noexcept {
+        if (state_.is_staged() && e.device_sum == nullptr)
+            kernel::fold_partial<Update, Element>(local_sources(e, c.offset),
+                                                  reinterpret_cast<accumulator*>(stage), c.elements, e.rule);
+    }
+    /// Operands of the kernel; valid until the next call.
+    struct operands {
+        std::span<source const> before, group, after;
+    };
+    /// Operands for a range: the parts of all nodes, the local ranks' contributions among them. The parts
+    /// begin at element `begin` of the bucket.
+    HERRING_ALWAYS_INLINE operands operands_of(execution const& e, range const& what, parts_view const& parts,
+                                               std::size_t begin) noexcept {
+        std::size_t count = 0;
+        std::size_t const skip = state_.sum_parts.bytes(what.offset - begin);
+        for (auto const& side : {parts.before, parts.after})
+            for (node_part const& p : side) remote_[count++] = {p.data + skip, state_.summed_by(p.node).kind};
+        std::span<source const> const all(remote_.data(), count);
+        return {all.first(parts.before.size()), local_sources(e, what.offset),
+                all.subspan(parts.before.size())};
+    }
+    /// The memory at `place_of(l)` of each local rank l, as operands.
+    template <class PlaceOf>
+    HERRING_ALWAYS_INLINE std::span<source const> local_sources_at(PlaceOf const& place_of) noexcept {
+        for (int l = 0; l < state_.who.local_size; ++l) group_[static_cast<std::size_t>(l)] = {place_of(l)};
+        return {group_.data(), group_.size()};
+    }
+
+    /// Combines a range of the parts of all nodes, the local ranks' contributions among them, into every
+    /// target. The parts begin at element `begin` of the bucket.
+    void combine(execution const& e, range const& what, parts_view const& parts, std::size_t begin,
+                 std::span<Element* const> targets) noexcept {
+        operands const from = operands_of(e, what, parts, begin);
+        kernel::fold<Update, Element>(from.before, from.group, from.after, targets, what.elements,
+                                      state_.ranks_in(e), e.rule);
+    }
+    void combine(execution const& e, range const& what, parts_view const& parts, std::size_t begin,
+                 std::byte* target) noexcept {
+        Element* const to = element_at(target);
+        combine(e, what, parts, begin, std::span<Element* const>(&to, 1));
+    }
+
+    /// Combines the memory at `place_of(l)` of each local rank l, for this rank alone.
+    template <class PlaceOf>
+    void combine_local(execution const& e, PlaceOf const& place_of, std::byte* target,
+                       std::size_t count) noexcept {
+        Element* const to = element_at(target);
+        kernel::fold<Update, Element>(local_sources_at(place_of), std::span<Element* const>(&to, 1), count,
+                                      state_.who.local_size, e.rule);
+    }
+
+    /// On a node of two ranks: combines the other rank's copy of a part with this rank's memory into this
+    /// rank's memory, and writes `next` over that copy.
+    void combine_with(execution const& e, int other, lent_part const& part, std::byte* copy,
+                      std::span<std::byte const> next) noexcept {
+        source const own{part.from}, theirs{copy};
+        source const sources[] = {other == 1 ? own : theirs, other == 1 ? theirs : own};
+        kernel::fold_exchanging<Update, Element>(
+            sources, element_at(part.to), part.elements, state_.who.local_size, element_at(copy),
+            {reinterpret_cast<Element const*>(next.data()), next.size() / sizeof(Element)}, e.rule);
+    }
+
+    /// The results of this node's ranks for a chunk; of this rank alone if devices spread results, or the
+    /// node only serves.
+    std::span<Element* const> local_targets(execution const& e, std::size_t offset) noexcept {
+        std::size_t count = 0;
+        for (int l = 0; l < state_.who.local_size; ++l)
+            if (l == state_.who.local || (e.device_sum == nullptr && state_.who.contributes))
+                targets_[count++] = element_at(state_.result_of(e, l, offset));
+        return {targets_.data(), count};
+    }
+
+    /// Returns the rank, or node, whose contribution makes element `at` of the sum of these operands not
+    /// finite.
+    [[gnu::noinline, gnu::cold]] contribution_origin origin_of(operands const& from, parts_view const& parts,
+                                                               std::size_t at) const noexcept {
+        auto const is_wrong = [at](source const& one) {
+            accumulator const x = kernel::detail::load_element<Update, Element>(one, at);
+            return !(x - x == accumulator{});
+        };
+        topology const& map = state_.who.map;
+        for (std::size_t i = 0; i < from.before.size() + from.after.size(); ++i) {
+            bool const is_before = i < from.before.size();
+            std::size_t const of_side = is_before ? i : i - from.before.size();
+            if (!is_wrong((is_before ? from.before : from.after)[of_side])) continue;
+            int const node = (is_before ? parts.before : parts.after)[of_side].node;
+            return {true, node, map.local_size(node) == 1 ? map.rank_of(node, 0) : -1};
+        }
+        for (std::size_t l = 0; l < from.group.size(); ++l)
+            if (is_wrong(from.group[l])) {
+                bool const each = from.group.size() == static_cast<std::size_t>(state_.who.local_size);
+                return {true, state_.who.node, each ? map.rank_of(state_.who.node, static_cast<int>(l)) : -1};
+            }
+        return {true};
+    }
+
+    static Element* element_at(std::byte* place) noexcept { return reinterpret_cast<Element*>(place); }
+
+  private:
+    std::span<source const> local_sources(execution const& e, std::size_t offset) noexcept {
+        if (!state_.who.contributes) return {};
+        if (e.device_sum != nullptr) {
+            group_[0] = {e.device_sum + state_.sum_parts.bytes(offset), state_.sum_parts.kind};
+            return {group_.data(), 1};
+        }
+        for (int l = 0; l < state_.who.local_size; ++l)
+            group_[static_cast<std::size_t>(l)] = {state_.given_by(e, l, offset)};
+        return {group_.data(), group_.size()};
+    }
+
+    engine_state& state_;
+    fixed_array<source> group_;
+    fixed_array<source> remote_;
+    fixed_array<Element*> targets_;
+};
+
+} // namespace HERRING_NAMESPACE::detail
+
+#endif // HERRING_ENGINE_OPERATIONS_COMBINER_HPP

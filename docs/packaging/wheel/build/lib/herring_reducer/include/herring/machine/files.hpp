@@ -1,0 +1,90 @@
+// herring: the limit on the size of files, and files that are replaced at once.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_MACHINE_FILES_HPP
+#define HERRING_MACHINE_FILES_HPP
+
+#include "herring/base/config.hpp"
+#include "herring/base/error.hpp"
+#include "herring/machine/descriptor.hpp"
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <limits>
+#include <string>
+#include <string_view>
+
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+namespace HERRING_NAMESPACE::detail {
+
+/// Returns the limit on the size of files in bytes (ulimit -f). Check it before writing: beyond the limit the
+/// kernel sends SIGXFSZ, which ends the process.
+HERRING_SETUP inline std::uint64_t file_size_limit() noexcept {
+    rlimit most{};
+    if (::getrlimit(RLIMIT_FSIZE, &most) != 0 || most.rlim_cur == RLIM_INFINITY)
+        return std::numeric_limits<std::uint64_t>::max();
+    return most.rlim_cur;
+}
+
+/// True if `bytes` more bytes at the current position of the file are within the limit.
+HERRING_SETUP inline bool may_write(int file, std::size_t bytes) noexcept {
+    std::uint64_t const most = file_size_limit();
+    off_t const at = ::lseek(file, 0, SEEK_CUR);
+    return at < 0 || (bytes <= most && static_cast<std::uint64_t>(at) <= most - bytes);
+}
+
+/// Replaces a file at once: a reader sees the whole old content or the whole new one.
+///
+/// Errors:  `unreachable`, naming `operation` and the system's reason; the old file stays and nothing else is
+///          left.
+HERRING_SETUP inline void write_whole_file(std::string const& path, std::string_view text,
+                                           char const* operation) {
+    std::string const beside =
+        path + ".tmp" + std::to_string(::getpid()); // collectors of metrics read *.prom
+    auto const fail = [&](char const* what) {
+        int const why = errno;
+        ::unlink(beside.c_str());
+        throw error(
+            failure::make(errc::unreachable, -1, -1, operation, {what, " ", path, ": ", std::strerror(why)}));
+    };
+    ::unlink(beside.c_str()); // left by an earlier process with this pid
+    {
+        descriptor const file(
+            ::open(beside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644));
+        if (file.get() < 0) fail("cannot create");
+        if (!may_write(file.get(), text.size())) {
+            errno = EFBIG;
+            fail("cannot write");
+        }
+        while (!text.empty()) {
+            ssize_t const written = ::write(file.get(), text.data(), text.size());
+            if (written < 0 && errno == EINTR) continue;
+            if (written <= 0) fail("cannot write");
+            text.remove_prefix(static_cast<std::size_t>(written));
+        }
+    }
+    if (::rename(beside.c_str(), path.c_str()) != 0) fail("cannot replace");
+}
+
+/// As write_whole_file, for a file that the program can do without.
+///
+/// Errors:  none; returns false and prints a line on stderr.
+HERRING_SETUP inline bool try_write_whole_file(std::string const& path, std::string_view text,
+                                               char const* operation) {
+    try {
+        write_whole_file(path, text, operation);
+        return true;
+    } catch (error const& why) {
+        std::fprintf(stderr, "%s; the program goes on without it\n", why.what());
+        return false;
+    }
+}
+
+} // namespace HERRING_NAMESPACE::detail
+
+#endif // HERRING_MACHINE_FILES_HPP
