@@ -27,4 +27,6 @@ class with_headers(build_py):
         (to / "__main__.py").write_text("from herring_reducer import main\n\nmain()\n")
 
 
-setup(version=version, packages=["herring_reducer"], package_dir={"herring_reducer": "."}, py_modules=[], cmdclass={"build_py": with_headers})
+scratch = root / "build" / "packaging" / "setuptools"  # in place of this folder
+scratch.mkdir(parents=True, exist_ok=True)
+setup(version=version, options={"build": {"build_base": str(scratch)}, "egg_info": {"egg_base": str(scratch)}}, packages=["herring_reducer"], package_dir={"herring_reducer": "."}, py_modules=[], cmdclass={"build_py": with_headers})

@@ -1,3 +1,0 @@
-from herring_reducer import main
-
-main()
