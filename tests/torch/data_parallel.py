@@ -16,17 +16,15 @@ import torch.nn as nn
 import torch.nn.functional as F
 from herring_torch import _libraries
 from herring_torch.data_parallel import DataParallel
+from ranks import refused
 
-FAST = "-O0"  # to compile, not to run
 POLICIES = "transport::tcp, intra_node::shared_memory"
 HALF = "on_nonfinite<clipped<adamw>, nonfinite::skip_step>"
 OUTER = "diloco<4, nesterov>"
-PACKS = [("double", "adamw"), ("double", "every<4>"), ("double", "adamw, placement::dedicated"), ("float16", HALF),
-         ("float", OUTER)]
-
-
-def made(model, *arguments, **named):
-    return DataParallel(model, *arguments, flags=FAST, **named)
+WARM = "post_local<2, 3>"
+SELECTIVE = "selective<selective_tuning{.threshold = 1e9f, .window = 3}>"
+PACKS = [("double", "adamw"), ("double", WARM), ("double", SELECTIVE), ("double", "adamw, placement::dedicated"),
+         ("float16", HALF), ("float", OUTER)]
 
 
 def network(seed=1, kind=torch.float64):
@@ -64,15 +62,6 @@ def near(a, b, within=1e-9):
     assert torch.allclose(a, b, rtol=0, atol=within), (a - b).abs().max()
 
 
-def refused(kind, sentence, function, *arguments, **named):
-    try:
-        function(*arguments, **named)
-    except kind as e:
-        assert sentence in str(e), (sentence, str(e))
-        return str(e)
-    raise AssertionError(f"no {kind.__name__}: {sentence}")
-
-
 # ---- beside torch's own
 
 
@@ -85,7 +74,7 @@ def adamw(rank, size):
         weights = [p for p in of.parameters() if p.dim() > 1]
         return [{"params": weights}, {"params": [p for p in of.parameters() if p.dim() == 1], "weight_decay": 0.0}]
 
-    trained = made(model, "adamw", params=groups(model), lr=3e-3, weight_decay=0.1)
+    trained = DataParallel(model, "adamw", params=groups(model), lr=3e-3, weight_decay=0.1)
     theirs = torch.optim.AdamW(groups(reference), lr=3e-3, weight_decay=0.1)
     schedules = [torch.optim.lr_scheduler.CosineAnnealingLR(one, 60) for one in (trained.optimizer, theirs)]
     near(weights_of(model), weights_of(reference), 0)
@@ -130,7 +119,7 @@ def cases(rank, size):
 
     torch.manual_seed(rank)
     model = Net().double()
-    trained = made(model, "adamw", lr=1e-2)
+    trained = DataParallel(model, "adamw", lr=1e-2)
     reference = copy.deepcopy(model)  # of rank 0's, by now
     theirs = torch.optim.AdamW(reference.parameters(), lr=1e-2)
     assert trained.module.tied.weight is trained.module.first.weight
@@ -168,7 +157,7 @@ def cases(rank, size):
 def on_its_way(rank, size):
     """A gradient that the reducer has is not read, written or added to; the step goes on."""
     model = network()
-    trained = made(model, "adamw")
+    trained = DataParallel(model, "adamw")
     loss_of(trained, rank, 0).backward()
     refused(RuntimeError, "on its way", nn.utils.clip_grad_norm_, model.parameters(), 1.0)
     refused(RuntimeError, "on its way", lambda: model[0].weight.grad.sum())
@@ -184,7 +173,7 @@ def on_its_way(rank, size):
     trained.optimizer.step()
     refused(RuntimeError, "modified by an inplace operation", kept.backward)  # weights are others now
     sparse = nn.Embedding(10, 3, sparse=True).double()
-    other = made(sparse, "adamw")
+    other = DataParallel(sparse, "adamw")
     refused(RuntimeError, "sparse", lambda: other(torch.tensor([1])).sum().backward())
     sparse.weight.grad = None
     model.to(torch.float32)
@@ -195,7 +184,7 @@ def on_its_way(rank, size):
 def views(rank, size):
     """Memory lives as long as a view of it; a model that is closed is one without ranks again."""
     model = network()
-    trained = made(model, "adamw")
+    trained = DataParallel(model, "adamw")
     loss_of(trained, rank, 0).backward()
     trained.optimizer.step()
     before = weights_of(model)
@@ -209,7 +198,7 @@ def views(rank, size):
     plain = torch.optim.SGD(model.parameters(), 0.1)
     loss_of(model, rank, 1).backward()
     plain.step()
-    again = made(model, "adamw")
+    again = DataParallel(model, "adamw")
     same_on_all(model, size)
     del again
 
@@ -225,7 +214,7 @@ class Numbers(torch.utils.data.Dataset):
 def two_models(rank, size):
     """Two models by turns, one of which feeds the other, with a data loader that forks workers."""
     models = network(seed=2), nn.Linear(5, 20, dtype=torch.float64)
-    first, second = (made(model, "adamw") for model in models)
+    first, second = (DataParallel(model, "adamw") for model in models)
     for _ in range(2):
         loader = torch.utils.data.DataLoader(Numbers(), batch_size=4, num_workers=1, multiprocessing_context="fork")
         for x in loader:
@@ -244,27 +233,27 @@ def two_models(rank, size):
 def refusals(rank, size):
     """What it does not take: a sentence on every rank, and the process group goes on."""
     linear = nn.Linear(3, 3, dtype=torch.float64)
-    refused(ValueError, "no memory yet", made, nn.Linear(3, 3, device="meta"))
-    refused(ValueError, "no memory yet", made, nn.LazyLinear(3))
+    refused(ValueError, "no memory yet", DataParallel, nn.Linear(3, 3, device="meta"))
+    refused(ValueError, "no memory yet", DataParallel, nn.LazyLinear(3))
     from torch._subclasses import FakeTensorMode
 
     with FakeTensorMode():
         elsewhere = nn.Linear(3, 3, device="cuda")
-    refused(ValueError, "cuda:0", made, elsewhere)
-    refused(ValueError, "this model has torch.float32, torch.float64", made, nn.Sequential(linear, nn.Linear(3, 3)))
-    refused(ValueError, "none that requires a gradient", made, nn.Linear(3, 3).requires_grad_(False))
+    refused(ValueError, "cuda:0", DataParallel, elsewhere)
+    refused(ValueError, "this model has torch.float32, torch.float64", DataParallel, nn.Sequential(linear, nn.Linear(3, 3)))
+    refused(ValueError, "none that requires a gradient", DataParallel, nn.Linear(3, 3).requires_grad_(False))
     shared = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 3))
     shared[1].weight.data = shared[0].weight.data
-    refused(ValueError, "share memory", made, shared)
-    refused(ValueError, "in no group", made, linear, params=[linear.weight])
-    refused(ValueError, "twice", made, linear, params=[linear.weight, linear.bias, linear.bias])
-    refused(ValueError, "sync=", made, linear, torch.optim.SGD(linear.parameters(), 0.1))
-    refused(ValueError, "commas", made, linear, 'adamw; system("x")')
+    refused(ValueError, "share memory", DataParallel, shared)
+    refused(ValueError, "in no group", DataParallel, linear, params=[linear.weight])
+    refused(ValueError, "twice", DataParallel, linear, params=[linear.weight, linear.bias, linear.bias])
+    refused(ValueError, "sync=", DataParallel, linear, torch.optim.SGD(linear.parameters(), 0.1))
+    refused(ValueError, "commas", DataParallel, linear, 'adamw; system("x")')
     if rank == 0:  # it costs a compiler's run, and no other rank is waited for
-        refused(herring_torch.CompileError, "[HRG-M14]", made, linear, "adamw", sync="every<4>")
-    refused(TypeError, "no hyper value momentum; there are lr, beta1, beta2, eps, weight_decay", made, linear, "adamw",
+        refused(herring_torch.CompileError, "[HRG-M14]", DataParallel, linear, "adamw", sync="every<4>")
+    refused(TypeError, "no hyper value momentum; there are lr, beta1, beta2, eps, weight_decay", DataParallel, linear, "adamw",
             momentum=0.9)
-    trained = made(linear, "adamw", lr=-1.0)
+    trained = DataParallel(linear, "adamw", lr=-1.0)
     said = refused(dist.DistBackendError, "rate", trained(torch.ones(1, 3, dtype=torch.float64)).sum().backward)
     trained.close()
     dist.barrier()
@@ -285,12 +274,12 @@ def shared_folder(rank, group=None):
 def differ(rank, size):
     """Ranks with other models, and with another number of parameters in a checkpoint."""
     odd = nn.Sequential(nn.Linear(3, 3), *([nn.Linear(3, 3)] if rank == 1 else [])).double()
-    said = refused(dist.DistBackendError, "mismatch", made, odd, "adamw")
+    said = refused(dist.DistBackendError, "mismatch", DataParallel, odd, "adamw")
     dist.barrier()
     folder = shared_folder(rank)
-    trained = made(nn.Linear(3, 3, dtype=torch.float64), "adamw")
+    trained = DataParallel(nn.Linear(3, 3, dtype=torch.float64), "adamw")
     trained.save(folder)
-    other = made(nn.Linear(3, 4, dtype=torch.float64), "adamw")
+    other = DataParallel(nn.Linear(3, 4, dtype=torch.float64), "adamw")
     before = weights_of(other)
     refused(dist.DistBackendError, "mismatch", other.load, folder)
     refused(dist.DistBackendError, "herring: rank", other.load, folder + "/nothing")
@@ -303,7 +292,7 @@ def differ(rank, size):
 
 def killed(rank, size):
     """A rank is killed in the middle of training: the others get an exception that names it."""
-    trained = made(network(), "adamw")
+    trained = DataParallel(network(), "adamw")
     begin = time.monotonic()
     try:
         for step in range(1000):
@@ -334,7 +323,7 @@ def checkpoint(rank, size):
             loss_of(of, rank, step).backward()
             of.optimizer.step()
 
-    trained = made(model(1), "adamw", lr=2e-3)
+    trained = DataParallel(model(1), "adamw", lr=2e-3)
     train(trained, range(5))
     trained.optimizer.param_groups[0]["lr"] = 1e-3
     train(trained, range(5, 6))
@@ -354,7 +343,7 @@ def checkpoint(rank, size):
     assert kept.tolist() == [elements] * 3
 
     train(trained, range(6, 12))
-    resumed = made(model(99), "adamw")
+    resumed = DataParallel(model(99), "adamw")
     extra = resumed.load(folder)
     assert extra["step"] == 6 and extra["random"].tolist() == [0, 1, 2]
     assert resumed.optimizer.param_groups[0]["lr"] == 1e-3
@@ -370,6 +359,11 @@ def checkpoint(rank, size):
     assert not torch.equal(weights_of(resumed), weights_of(trained))
     assert torch.equal(resumed.state_dict()["0.weight"], saved["0.weight"])
     refused(RuntimeError, "Missing key", resumed.load_state_dict, {})
+    around = nn.ModuleDict({"net": resumed})  # a module around it
+    twice = {name: 2 * value for name, value in around.state_dict().items()}
+    refused(ValueError, "assign", around.load_state_dict, twice, assign=True)
+    around.load_state_dict(twice)
+    near(resumed.state_dict()["0.weight"], 2 * saved["0.weight"], 0)
     train(resumed, range(2))
     same_on_all(resumed, size)
     return f"{share:.3f} of the state on rank {rank}"
@@ -379,40 +373,39 @@ def checkpoint(rank, size):
 
 
 def local_steps(rank, size):
-    """torch's SGD on each rank, averaged after each fourth step, beside the same by hand; clipped by torch."""
-    model = network()
-    reference = copy.deepcopy(model)
-    trained = made(model, torch.optim.SGD(model.parameters(), lr=0.2, momentum=0.5), sync="every<4>")
-    theirs = torch.optim.SGD(reference.parameters(), lr=0.2, momentum=0.5)
-    assert trained.optimizer.param_groups[0]["params"][0] is model[0].weight
-    for step in range(8):
-        for one, optimizer in ((trained, trained.optimizer), (reference, theirs)):
-            optimizer.zero_grad()
-            loss_of(one, rank, step).backward()
-            nn.utils.clip_grad_norm_(one.parameters(), 0.3)
-            optimizer.step()
-        if step % 4 == 3:
-            for p in reference.parameters():
-                dist.all_reduce(p.data, dist.ReduceOp.AVG)
-            assert trained.outcome == "exchanged"
-            same_on_all(model, size)
-        else:
-            assert trained.outcome == "local"
-        near(weights_of(model), weights_of(reference))
-    folder = shared_folder(rank)
-    trained.save(folder)
-    before = weights_of(model)
-    loss_of(trained, rank, 9).backward()
-    trained.optimizer.step()
-    trained.load(folder)
-    near(weights_of(model), before, 0)
-    trained.close()
+    """torch's SGD on each rank, averaged after the steps that a policy names, beside the same by hand; clipped by torch."""
+    for sync, exchanges in (WARM, [0, 1, 4, 7]), (SELECTIVE, [0, 1, 2, 3]):
+        model = network()
+        reference = copy.deepcopy(model)
+        trained = DataParallel(model, torch.optim.SGD(model.parameters(), lr=0.2, momentum=0.5), sync=sync)
+        theirs = torch.optim.SGD(reference.parameters(), lr=0.2, momentum=0.5)
+        assert trained.optimizer.param_groups[0]["params"][0] is model[0].weight
+        for step in range(8):
+            for one, optimizer in ((trained, trained.optimizer), (reference, theirs)):
+                optimizer.zero_grad()
+                loss_of(one, rank, step).backward()
+                nn.utils.clip_grad_norm_(one.parameters(), 0.3)
+                optimizer.step()
+            if step in exchanges:
+                for p in reference.parameters():
+                    dist.all_reduce(p.data, dist.ReduceOp.AVG)
+                same_on_all(model, size)
+            assert trained.outcome == ("exchanged" if step in exchanges else "local"), (sync, step)
+            near(weights_of(model), weights_of(reference))
+        folder = shared_folder(rank)
+        trained.save(folder)
+        before = weights_of(model)
+        loss_of(trained, rank, 9).backward()
+        trained.optimizer.step()
+        trained.load(folder)
+        near(weights_of(model), before, 0)
+        trained.close()
 
 
 def outer(rank, size):
     """DiLoCo: torch's AdamW on each rank, and Nesterov's step of all after four of them."""
     model = network(kind=torch.float32)
-    trained = made(model, torch.optim.AdamW(model.parameters(), lr=1e-3), sync=OUTER, lr=0.7, momentum=0.8)
+    trained = DataParallel(model, torch.optim.AdamW(model.parameters(), lr=1e-3), sync=OUTER, lr=0.7, momentum=0.8)
     assert trained._trainer.hyper(0) == [0.7, 0.8, 0.0]
     first = None
     for step in range(40):
@@ -431,7 +424,7 @@ def served(rank, size):
     """The last rank serves: weights as of torch's AdamW on the data of the others."""
     model = network(seed=1 + rank)
     workers = dist.new_group(list(range(size - 1)))
-    trained = made(model, "adamw", servers=1, lr=3e-3)
+    trained = DataParallel(model, "adamw", servers=1, lr=3e-3)
     if rank == size - 1:
         refused(RuntimeError, "serve()", trained, torch.ones(1, 20))
     if trained.serve():
@@ -464,7 +457,7 @@ def served(rank, size):
 def halves(rank, size):
     """float16 with the loss scaled: a gradient that is not finite skips the step, on all ranks."""
     model = network(kind=torch.float16)
-    trained = made(model, HALF, lr=1e-2, clip=0.5)
+    trained = DataParallel(model, HALF, lr=1e-2, clip=0.5)
     trained.scale_loss(64.0)
     first = None
     for step in range(30):
@@ -496,7 +489,7 @@ def main():
     if not wanted:
         begin = time.monotonic()
         for element, policies in PACKS:
-            _libraries.compiled(_libraries.training_source(element, f"{POLICIES}, {policies}"), FAST)
+            _libraries.compiled(_libraries.training_source(element, f"{POLICIES}, {policies}"))
         print(f"ok: {len(PACKS)} reducers ({time.monotonic() - begin:.1f} s)", flush=True)
     together(2, "adamw", "cases", "on_its_way", "views", "two_models", "refusals", "differ", "checkpoint",
              "local_steps", "outer", "halves")

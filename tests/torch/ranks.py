@@ -1,6 +1,8 @@
 """Runs a function in some processes, each a rank of a group, and fails if one does."""
 
+import atexit
 import datetime
+import multiprocessing.forkserver
 import os
 import socket
 import time
@@ -9,6 +11,20 @@ import traceback
 import torch
 import torch.distributed as dist
 import torch.multiprocessing as mp
+
+# What ranks import, and what those import when they are used: loaded once, by the server that ranks are forked off.
+mp.set_forkserver_preload(["herring_torch", "torch._dynamo", "torch.distributed.checkpoint", "torch.distributed.fsdp"])
+atexit.register(multiprocessing.forkserver._forkserver._stop)  # and is waited for: else its time is not counted
+
+
+def refused(kind, sentence, function, *arguments, **named):
+    """Calls a function, which raises an exception of this kind with this sentence; returns what it says."""
+    try:
+        function(*arguments, **named)
+    except kind as e:
+        assert sentence in str(e), (sentence, str(e))
+        return str(e)
+    raise AssertionError(f"no {kind.__name__}: {sentence}")
 
 
 def port():
@@ -23,7 +39,7 @@ def again():
     dist.init_process_group(backend, rank=rank, world_size=size, timeout=datetime.timedelta(seconds=timeout))
 
 
-def _rank(rank, size, backend, ports, timeout, function, arguments, results):
+def _rank(rank, size, backend, ports, timeout, function, arguments, results, forked):
     global _present
     _present = rank, size, backend, ports, timeout
     torch.set_num_threads(1)
@@ -36,6 +52,8 @@ def _rank(rank, size, backend, ports, timeout, function, arguments, results):
         if dist.is_initialized():
             dist.destroy_process_group()
         results.put((rank, None, value))
+        if forked:  # multiprocessing leaves them out
+            atexit._run_exitfuncs()
     except BaseException:
         results.put((rank, traceback.format_exc(), None))
         results.close()
@@ -53,13 +71,14 @@ def free_ports(n):
     return ports
 
 
-def run(size, function, *arguments, backend="herring", timeout=60, dies=(), within=200):
-    """Returns what the function returned, by rank. Ranks of `dies` may end without a result."""
-    context = mp.get_context("spawn")
+def run(size, function, *arguments, backend="herring", timeout=60, dies=(), within=200, forked=True):
+    """Returns what the function returned, by rank. Ranks of `dies` may end without a result. Those that are not forked
+    are interpreters of their own, which see today's environment, and end as those do."""
+    context = mp.get_context("forkserver" if forked else "spawn")
     results = context.Queue()
     ports = free_ports(24)
     processes = [
-        context.Process(target=_rank, args=(r, size, backend, ports, timeout, function, arguments, results))
+        context.Process(target=_rank, args=(r, size, backend, ports, timeout, function, arguments, results, forked))
         for r in range(size)
     ]
     for one in processes:

@@ -3,19 +3,24 @@
 # Builds the package of examples/14_pytorch against torch 2.11 and runs Python's tests over it.
 #
 #   tests/torch/run.sh            installs torch (790 MB) into build/torch/venv the first time; at most 5 minutes after that
-#   tests/torch/run.sh CASE ...   runs the cases of check.py and data_parallel.py whose names have one of the words
-#   tests/torch/run.sh --full     PyTorch's own tests of a backend, too (distributed_test.py, 15 minutes at most for each of
-#                                 herring and gloo); the newest torch (1.1 GB); the module compiled and linked against 2.4 and 2.6 (1.6 GB)
+#   tests/torch/run.sh CASE ...   runs the cases of check.py, data_parallel.py and device.py whose names have one of the words
+#   tests/torch/run.sh --full     also a package that travels; PyTorch's own tests of a backend (distributed_test.py, 15 minutes at most
+#                                 for each of herring and gloo); the newest torch (1.1 GB); the module compiled and linked against 2.4
+#                                 and 2.6 (1.6 GB)
 #
 # HERRING_TORCH_PYTHON: a Python that has torch, in place of the one that is installed. Skipped with one line where
 # the CUDA toolkit that torch's wheel needs is missing, or the index of Python packages does not answer.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 build=build/torch
+own_compiler=${CXX:-}
 download=300 # seconds, at most
 full=0
 [ "${1:-}" != --full ] || { full=1; download=1200; shift; }
 mkdir -p "$build"
+ccache=()
+! command -v ccache > /dev/null || ccache=(ccache)
+timed() { tests/timed.sh "$1" "torch/$2" "${@:3}"; } # compile or run, what, command: for tests/run --times
 skip() { echo "SKIPPED: tests/torch: $1" >&2; }
 
 # torch without its dependencies: the toolkit has the CUDA libraries.
@@ -41,35 +46,40 @@ venv() { # folder, packages: makes it where it is missing; says why it cannot
 # is left as it is.
 package() { # python, folder
     local stamp begin=$SECONDS
+    [ $full = 1 ] || local -x CXXFLAGS="${CXXFLAGS:--O0}" # for measurements install it as users do
     stamp=$(cat $(find include/herring examples/14_pytorch -type f ! -path '*/build/*' ! -path '*.egg-info*' | sort) | sha256sum)
-    [ "$(cat "$2.stamp" 2> /dev/null)" != "$stamp $1" ] || return 0
+    [ "$(cat "$2.stamp" 2> /dev/null)" != "$stamp $1 ${CXXFLAGS:-}" ] || return 0
     rm -rf "$2" examples/14_pytorch/build
-    MAX_JOBS=1 "$1" -m pip install --quiet --no-build-isolation --no-deps --no-index --target "$2" \
+    CXX=$own_compiler LDFLAGS='' MAX_JOBS=1 timed compile package "$1" -m pip install --quiet --no-build-isolation --no-deps --no-index --target "$2" \
         examples/14_pytorch > "$2.log" 2>&1 \
         || { tail -40 "$2.log"; echo "FAILED: the package does not build"; return 1; }
     rm -rf examples/14_pytorch/build examples/14_pytorch/src/*.egg-info
     echo "built herring_torch in $((SECONDS - begin)) s"
-    echo "$stamp $1" > "$2.stamp"
+    echo "$stamp $1 ${CXXFLAGS:-}" > "$2.stamp"
 }
 
-# The examples, small: they print what the README has.
+# What compile() and DataParallel take: the compiler that is faster, nothing optimised, and set-up code that is compiled once.
+compiled_for_tests() {
+    local setup=$PWD/$build/setup.o
+    [ -n "${CXX:-}" ] || ! command -v clang++ > /dev/null || export CXX=clang++
+    export HERRING_TORCH_FLAGS="-O0 -DHERRING_SEPARATE" LDFLAGS=$setup
+    timed compile setup ${ccache[@]+"${ccache[@]}"} ${CXX:-g++} -std=c++20 -O0 -fPIC -fvisibility=hidden -DHERRING_SEPARATE -Iinclude -x c++ -c include/herring/src.hpp -o "$setup"
+}
+
+# The examples: one by torchrun, as the README has it.
 examples() { # python
-    local -a start=("$1" -W ignore -m torch.distributed.run --nproc-per-node 2)
-    { "${start[@]}" examples/14_pytorch/digits.py --steps 20 && "${start[@]}" examples/14_pytorch/digits.py --steps 20 --fsdp &&
-        "${start[@]}" examples/14_pytorch/gpt.py --layers 2 --width 64 --heads 4 --steps 10 --picture "$build/gpt.svg"; } \
-        > "$build/examples.log" 2>&1 || { tail -40 "$build/examples.log"; echo "FAILED: an example"; return 1; }
+    timed run torchrun "$1" -W ignore -m torch.distributed.run --nproc-per-node 2 examples/14_pytorch/digits.py --steps 20 \
+        > "$build/examples.log" 2>&1 || { tail -40 "$build/examples.log"; echo "FAILED: digits.py by torchrun"; return 1; }
     grep 'the same weights' "$build/examples.log"
+    timed run examples.py "$1" -W ignore tests/torch/examples.py "$build/gpt.svg"
 }
 
 # The bits of the library without PyTorch.
 bits() { # python
-    local program=$build/bits key
-    key=$(cat tests/torch/bits.cpp $(find include/herring -type f | sort) | sha256sum)
-    if [ "$(cat "$program.stamp" 2> /dev/null)" != "$key" ]; then
-        "${CXX:-g++}" -std=c++20 -O1 -Iinclude tests/torch/bits.cpp -o "$program" -pthread
-        echo "$key" > "$program.stamp"
-    fi
-    "$1" -W ignore tests/torch/bits.py "$program"
+    local program=$build/bits
+    timed compile bits ${ccache[@]+"${ccache[@]}"} ${CXX:-g++} -std=c++20 $HERRING_TORCH_FLAGS -Iinclude -c tests/torch/bits.cpp -o "$program.o"
+    ${CXX:-g++} "$program.o" $LDFLAGS -o "$program" -pthread
+    timed run bits.py "$1" -W ignore tests/torch/bits.py "$program"
 }
 
 python=${HERRING_TORCH_PYTHON:-$build/venv/bin/python}
@@ -81,15 +91,17 @@ else
     venv "$build/venv" "${of_2_11[@]}" || exit 0
 fi
 package "$python" "$build/site"
+compiled_for_tests
 export PYTHONPATH=$PWD/$build/site:$PWD/tests/torch OMP_NUM_THREADS=1 HERRING_TORCH_CACHE=$PWD/$build/cache
 "$python" -W ignore -m herring_torch
 if [ $# = 0 ]; then
-    "$python" -W ignore tests/torch/package.py
+    timed run package.py "$python" -W ignore tests/torch/package.py
     bits "$python"
     examples "$python"
 fi
-"$python" -W ignore tests/torch/check.py "$@"
-"$python" -W ignore tests/torch/data_parallel.py "$@"
+timed run check.py "$python" -W ignore tests/torch/check.py "$@"
+timed run data_parallel.py "$python" -W ignore tests/torch/data_parallel.py "$@"
+timed run device.py "$python" -W ignore tests/torch/device.py "$@"
 [ $full = 1 ] || exit 0
 
 result=0
@@ -116,6 +128,17 @@ dist.init_process_group("herring", init_method="file://" + sys.argv[1], rank=0, 
 print("ok: found by its entry point")' "$(mktemp -u)" || result=1
 }
 
+# A wheel that travels: a library a level, of which Python takes the highest that this machine has.
+travels() {
+    HERRING_TORCH_TARGETS="x86-64-v2 x86-64-v3 x86-64-v4" package "$python" "$build/travels.site"
+    local -x PYTHONPATH=$PWD/$build/travels.site:$PWD/tests/torch
+    "$python" -W ignore -c 'from herring_torch import _backend, _built, _libraries
+targets = [_backend.describe(_libraries.table(_libraries.here / f"_collectives.{level}.so"))["target"] for level in _built.TARGETS]
+assert len(set(targets)) == 3, targets
+print(f"ok: compiled for {targets}; here runs {_libraries.default().name}")' || result=1
+    "$python" -W ignore tests/torch/check.py rules_and_types movements || result=1
+}
+
 # Versions whose CUDA libraries are not here are not loaded: the module is compiled with their headers and the ABI of their
 # strings, and each symbol that it takes of torch's must be there.
 linked() { # version
@@ -130,7 +153,7 @@ wheel.extractall(sys.argv[2], [n for n in wheel.namelist() if re.match(r"torch/(
         rm "$to"/torch-*.whl
     fi
     abi=$(grep -ohE '_GLIBCXX_USE_CXX11_ABI=[01]' "$to"/torch/share/cmake/Torch/TorchConfig.cmake | head -1)
-    "${CXX:-g++}" -std=c++20 -O1 -fPIC -shared -fvisibility=hidden "-D${abi:-_GLIBCXX_USE_CXX11_ABI=1}" -DTORCH_EXTENSION_NAME=_backend -w \
+    "${own_compiler:-g++}" -std=c++20 -O1 -fPIC -shared -fvisibility=hidden "-D${abi:-_GLIBCXX_USE_CXX11_ABI=1}" -DTORCH_EXTENSION_NAME=_backend -w \
         -Iinclude -isystem "$to/torch/include" -isystem "$to/torch/include/torch/csrc/api/include" \
         -isystem "$("$python" -c 'import sysconfig; print(sysconfig.get_paths()["include"])')" \
         examples/14_pytorch/module.cpp -o "$to/_backend.so" 2> "$to.log" ||
@@ -147,6 +170,7 @@ wheel.extractall(sys.argv[2], [n for n in wheel.namelist() if re.match(r"torch/(
     fi
 }
 
+travels
 tests_of_pytorch
 newest
 linked 2.4.1

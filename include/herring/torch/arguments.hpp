@@ -45,18 +45,12 @@ inline void copy_parts(at::Tensor const& all, tensors const& list) {
     }
 }
 
-/// The type and the rule of a reduction. Small integers are reduced as int32: the low bits of the result
-/// are those of their own arithmetic, which wraps.
+/// The type and the rule of a reduction.
 struct reduction {
     type of = type::float32;
     rule by = rule::sum;
-    bool widens = false;
 
     std::size_t index() const noexcept { return static_cast<std::size_t>(of); }
-    at::Tensor widened(at::Tensor const& tensor) const { return widens ? tensor.to(at::kInt) : tensor; }
-    void narrow(at::Tensor const& total, at::Tensor const& to) const {
-        if (widens) to.copy_(total);
-    }
     call call_of(host_memory<torch_device>& memory, at::Tensor const& in, at::Tensor const& out) const {
         void* const to = out.is_same(in) ? memory.change(memory_of(out)) : memory.write(memory_of(out));
         return {.in = out.is_same(in) ? to : memory.read(memory_of(in)),
@@ -190,14 +184,20 @@ class arguments {
         case at::kLong:
             found.of = type::int64;
             break;
-        case at::kBool:
-        case at::kByte:
-        case at::kChar:
-        case at::kShort:
-            found.widens = true;
-            [[fallthrough]];
         case at::kInt:
             found.of = type::int32;
+            break;
+        case at::kShort:
+            found.of = type::int16;
+            break;
+        case at::kChar:
+            found.of = type::int8;
+            break;
+        case at::kByte:
+            found.of = type::uint8;
+            break;
+        case at::kBool:
+            found.of = type::boolean;
             break;
         default:
             refuse(operation, std::string("elements of type ") + c10::toString(tensor.scalar_type()) +

@@ -36,15 +36,15 @@ namespace herring::torch {
 /// The backend of a process group: one worker thread and one queue over `table`. A call that does not ask for
 /// an asynchronous result, and has none before it, runs in the caller's thread.
 ///
-/// Types:    float32, float64, bfloat16, float16, int32, int64 are reduced; 8- and 16-bit integers and bool
-///           as int32. All types are moved.
+/// Types:    float32, float64, bfloat16, float16, int64, int32, int16, int8, uint8 and bool are reduced. All
+///           types are moved.
 /// Threads:  calls of one group in the same order on all ranks; `abort`, `getError` and `setTimeout` from
 ///           any. Python's lock (GIL) is free wherever the group waits.
 /// Errors:   `torch.distributed.DistBackendError` with the message of `herring::failure`: of a bad argument
 ///           at once, and the group goes on; else by `wait` and the future, and the group has ended.
 class process_group : public ::c10d::Backend {
     using milliseconds = std::chrono::milliseconds;
-    using worker_type = watch::worker_type;
+    using worker_type = work::worker_type;
     using result = c10::intrusive_ptr<::c10d::Work>;
     static constexpr auto never = worker_type::clock::time_point::max();
 
@@ -103,10 +103,8 @@ class process_group : public ::c10d::Backend {
         reduction const by = given_.reduction_of(operation, tensor, options.reduceOp);
         return start(::c10d::OpType::REDUCE, operation, tensor.device(), options, inout,
                      in_words(operation, {tensor}, &by, root), [=, this](runner const& run) {
-                         at::Tensor const in = by.widened(tensor);
-                         at::Tensor const total = rank_ == root ? in : at::empty_like(in);
-                         run(calls_.all_reduce[by.index()], by.call_of(run.memory, in, total));
-                         if (rank_ == root) by.narrow(total, tensor);
+                         at::Tensor const total = rank_ == root ? tensor : at::empty_like(tensor);
+                         run(calls_.all_reduce[by.index()], by.call_of(run.memory, tensor, total));
                      });
     }
     result broadcast(tensors& inout, ::c10d::BroadcastOptions const& options) override {
@@ -357,8 +355,8 @@ class process_group : public ::c10d::Backend {
         };
         std::string const title = std::string("herring:") + operation; // in PyTorch's profiler
         auto task = c10::make_intrusive<work_of<decltype(run)>>(
-            std::move(run), rank_, type, title.c_str(), std::move(results), ++number_, std::move(describes),
-            device_order<torch_device>(device_of(device)));
+            std::move(run), worker_.get(), rank_, type, title.c_str(), std::move(results), ++number_,
+            std::move(describes), device_order<torch_device>(device_of(device)));
         if (worker_->take(task, !is_asynchronous(options)) == worker_type::taken::refused)
             given_.refuse(operation,
                           "the process group is destroyed; make it again by init_process_group or new_group",
@@ -378,11 +376,9 @@ class process_group : public ::c10d::Backend {
         std::string words = in_words(operation, inout, by.data());
         return start(type, operation, inout[0].device(), options, inout, std::move(words),
                      [=, this](runner const& run) {
-                         for (std::size_t i = 0; i < inout.size(); ++i) {
-                             at::Tensor const in = by[i].widened(inout[i]);
-                             if (run(calls_.all_reduce[by[i].index()], by[i].call_of(run.memory, in, in)))
-                                 by[i].narrow(in, inout[i]);
-                         }
+                         for (std::size_t i = 0; i < inout.size(); ++i)
+                             run(calls_.all_reduce[by[i].index()],
+                                 by[i].call_of(run.memory, inout[i], inout[i]));
                      });
     }
     result gather_all(::c10d::OpType type, tensors const& out, tensors const& in,
@@ -443,11 +439,8 @@ class process_group : public ::c10d::Backend {
         std::string words = in_words(operation, in, by.data());
         return start(
             type, operation, in[0].device(), options, out, std::move(words), [=, this](runner const& run) {
-                for (std::size_t i = 0; i < in.size(); ++i) {
-                    at::Tensor const from = by[i].widened(in[i]), to = by[i].widened(out[i]);
-                    if (run(calls_.reduce_scatter[by[i].index()], by[i].call_of(run.memory, from, to)))
-                        by[i].narrow(to, out[i]);
-                }
+                for (std::size_t i = 0; i < in.size(); ++i)
+                    run(calls_.reduce_scatter[by[i].index()], by[i].call_of(run.memory, in[i], out[i]));
             });
     }
     result exchange(::c10d::OpType type, tensors const& out, at::Tensor const& in, at::Tensor const& all,

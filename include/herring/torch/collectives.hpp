@@ -24,6 +24,7 @@
 
 #include <array>
 #include <chrono>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <numeric>
@@ -38,14 +39,18 @@
 namespace HERRING_NAMESPACE::torch_calls {
 
 /// The element types of `herring::torch::type`, in its order.
-using elements = std::tuple<float, double, bfloat16, float16, std::int32_t, std::int64_t>;
+using elements = std::tuple<float, double, bfloat16, float16, std::int32_t, std::int64_t, std::int16_t,
+                            std::int8_t, std::uint8_t, bool>;
 static_assert(std::tuple_size_v<elements> == types);
 
-template <class Element>
-using rules_of =
-    std::conditional_t<std::is_integral_v<Element>,
-                       update::any<update::sum, update::product, update::min, update::max>,
-                       update::any<update::sum, update::average, update::product, update::min, update::max>>;
+template <class Element> struct rules_for {
+    using type = update::any<update::sum, update::average, update::product, update::min, update::max>;
+};
+template <std::integral Element> struct rules_for<Element> {
+    using type = update::any<update::sum, update::product, update::min, update::max>;
+};
+template <> struct rules_for<bool> { using type = update::any<update::logical_or, update::logical_and>; };
+template <class Element> using rules_of = typename rules_for<Element>::type;
 
 template <class Element> constexpr bool has_rule(rule by) noexcept {
     return by != rule::average || !std::is_integral_v<Element>;
@@ -122,8 +127,17 @@ template <class... Policies> struct calls_of {
             return run(self, self.ranks(), detail::deadline_in(std::chrono::milliseconds(with.timeout_ms)));
         });
     }
-    /// Calls `run` with the rule that the call names. Its type has it: the table's `by_type` says so.
+    /// Calls `run` with the rule that the call names. Its type has it: the table's `by_type` says so. For
+    /// bool the sum and the maximum are a logical or, product and minimum a logical and.
     template <class Element, class Run> static status by_rule(rule by, Run&& run) {
+        if constexpr (std::is_same_v<Element, bool>) {
+            if (by == rule::product || by == rule::min) return run(update::logical_and{});
+            return run(update::logical_or{});
+        } else {
+            return by_rule_of_numbers<Element>(by, run);
+        }
+    }
+    template <class Element, class Run> static status by_rule_of_numbers(rule by, Run const& run) {
         switch (by) {
         case rule::average:
             if constexpr (has_rule<Element>(rule::average)) return run(update::average{});

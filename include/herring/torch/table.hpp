@@ -12,13 +12,22 @@
 namespace herring::torch {
 
 /// The number of this layout. A backend refuses a table of another one.
-inline constexpr std::uint32_t abi = 1;
+inline constexpr std::uint32_t abi = 2;
 
 /// Element types that are reduced. All other types travel as bytes.
-enum class type : std::uint8_t { float32, float64, bfloat16, float16, int32, int64 };
-inline constexpr std::size_t types = 6;
-inline constexpr char const* type_names[types] = {"float32", "float64", "bfloat16",
-                                                  "float16", "int32",   "int64"};
+enum class type : std::uint8_t {
+    float32,
+    float64,
+    bfloat16,
+    float16,
+    int32,
+    int64,
+    int16,
+    int8,
+    uint8,
+    boolean
+};
+inline constexpr std::size_t types = 10;
 
 /// The rules of reductions, by the names of PyTorch's: SUM, AVG, PRODUCT, MIN, MAX.
 enum class rule : std::uint8_t { sum, average, product, min, max };

@@ -6,7 +6,6 @@
 #include "herring/base/error.hpp"
 #include "herring/torch/table.hpp"
 #include "herring/torch/work.hpp"
-#include "herring/torch/worker.hpp"
 
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
@@ -29,7 +28,7 @@ namespace herring::torch {
 /// Lifetime: `of` and `runs` outlive it.
 class watch {
   public:
-    using worker_type = worker<c10::intrusive_ptr<work>>;
+    using worker_type = work::worker_type;
 
     /// `prefix`: of the group's keys in the store.
     watch(table const& calls, group& of, worker_type& runs, c10::intrusive_ptr<::c10d::Store> store,

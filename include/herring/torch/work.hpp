@@ -3,14 +3,17 @@
 #ifndef HERRING_TORCH_WORK_HPP
 #define HERRING_TORCH_WORK_HPP
 
+#include "herring/base/error.hpp"
 #include "herring/torch/device.hpp"
 #include "herring/torch/streams.hpp"
 #include "herring/torch/table.hpp"
+#include "herring/torch/worker.hpp"
 
 #include <ATen/ATen.h>
 #include <c10/core/GradMode.h>
 #include <torch/csrc/distributed/c10d/Work.hpp>
 
+#include <chrono>
 #include <cstdint>
 #include <exception>
 #include <mutex>
@@ -26,10 +29,13 @@ namespace herring::torch {
 /// Threads: `run` in one; all others from any.
 class work : public ::c10d::Work {
   public:
-    /// `describes`: what has to be alike on all ranks, in words.
-    work(int rank, ::c10d::OpType type, char const* title, std::vector<at::Tensor> results,
-         std::uint64_t number, std::string describes, device_order<torch_device> order)
-        : Work(rank, type, title, results), results_(std::move(results)), number_(number),
+    using worker_type = worker<c10::intrusive_ptr<work>>;
+
+    /// `runs`: the worker that is to run it. `describes`: what has to be alike on all ranks, in words.
+    work(worker_type const* runs, int rank, ::c10d::OpType type, char const* title,
+         std::vector<at::Tensor> results, std::uint64_t number, std::string describes,
+         device_order<torch_device> order)
+        : Work(rank, type, title, results), runs_(runs), results_(std::move(results)), number_(number),
           describes_(std::move(describes)), order_(std::move(order)) {}
 
     void run() noexcept {
@@ -67,6 +73,16 @@ class work : public ::c10d::Work {
         if (over) settle(*future_, why);
         return future_;
     }
+    /// A callback may not wait for its own call, or for one behind it: the call would wait for the callback.
+    bool wait(std::chrono::milliseconds timeout) override {
+        if (worker_type::within(runs_) && !isCompleted())
+            throw error_of(
+                "herring: rank " + std::to_string(rank_) + ": " + describes_ + ": " +
+                to_string(errc::bad_state) +
+                ": a callback of a call waits for it, or for one behind it, which cannot end before "
+                "the callback does; wait outside, or chain it by get_future().then()");
+        return Work::wait(timeout);
+    }
     /// Called by `wait`.
     void synchronize() override { order_.wait(); }
     std::vector<at::Tensor> result() override { return results_; }
@@ -93,6 +109,7 @@ class work : public ::c10d::Work {
         }
     }
 
+    worker_type const* const runs_; // its address alone: it may have gone
     std::vector<at::Tensor> results_;
     c10::intrusive_ptr<c10::ivalue::Future> future_;
     std::uint64_t number_;

@@ -44,9 +44,9 @@ template <class Task> class worker {
     /// `close` refuses all but those from within a task.
     taken take(Task task, bool here) {
         std::unique_lock lock(mutex_);
-        bool const within = runner_ == std::this_thread::get_id();
-        if (closed_ && !within) return taken::refused;
-        if (within || (here && queue_.empty() && now_.task == nullptr)) {
+        bool const inner = within(this);
+        if (closed_ && !inner) return taken::refused;
+        if (inner || (here && queue_.empty() && now_.task == nullptr)) {
             run(std::move(task), lock);
             return taken::done;
         }
@@ -71,17 +71,30 @@ template <class Task> class worker {
         std::lock_guard const lock(mutex_);
         return now_;
     }
+    /// True if the calling thread is in a task of that worker, which may have gone.
+    static bool within(worker const* one) noexcept {
+        frame const* at = innermost_;
+        while (at != nullptr && at->of != one) at = at->outer;
+        return at != nullptr;
+    }
 
   private:
+    /// A task that runs in this thread, perhaps within one of another worker.
+    struct frame {
+        worker const* of;
+        frame const* outer;
+    };
+
     void run(Task task, std::unique_lock<std::mutex>& lock) {
         progress const outer = std::exchange(now_, {task, clock::now(), ++begun_});
-        runner_ = std::this_thread::get_id();
+        frame const here{this, innermost_};
+        innermost_ = &here;
         lock.unlock();
         task->run();
         lock.lock();
+        innermost_ = here.outer;
         now_ = outer; // `task` is the last, or somebody else's: it ends without the lock
         if (outer.task != nullptr) return;
-        runner_ = {};
         if (queue_.empty())
             idle_.notify_all();
         else
@@ -105,10 +118,10 @@ template <class Task> class worker {
     std::condition_variable work_, idle_;
     std::deque<Task> queue_;
     progress now_;
-    std::thread::id runner_{}; // of `now_`
     std::uint64_t begun_ = 0;
     bool closed_ = false;
     std::thread thread_;
+    static inline thread_local frame const* innermost_ = nullptr;
 };
 
 } // namespace herring::torch

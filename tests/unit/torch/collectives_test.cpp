@@ -54,9 +54,10 @@ TEST_CASE("table: it says what it is") {
     CHECK(calls.size == sizeof(torch::table));
     CHECK(std::string_view(calls.version) == HERRING_VERSION_STRING);
     CHECK(std::string_view(calls.policies) == "tcp");
-    CHECK(std::string_view(
-              torch::table_of<herring::transport::tcp, herring::intra_node::shared_memory>().policies) ==
-          "tcp, shared_memory");
+    CHECK(
+        std::string_view(
+            herring::torch_calls::names_of<herring::transport::tcp, herring::intra_node::shared_memory>.data()) ==
+        "tcp, shared_memory");
     CHECK(calls.by_type[type_of<float>()] == 0b11111);
     CHECK(calls.by_type[type_of<std::int64_t>()] == 0b11101); // no average
 }
@@ -84,12 +85,30 @@ TEST_CASE("table: all rules and types, in place and between buffers") {
             if (by == torch::rule::average) return;
             check(std::int32_t{}, by, wanted);
             check(std::int64_t{}, by, wanted);
+            check(std::int16_t{}, by, wanted);
+            check(std::int8_t{}, by, wanted);
+            check(std::uint8_t{}, by, wanted);
         };
         types(torch::rule::sum, 5);
         types(torch::rule::average, 2.5);
         types(torch::rule::product, 6);
         types(torch::rule::min, 2);
         types(torch::rule::max, 3);
+    });
+}
+
+TEST_CASE("table: the sum and the maximum of bool are true where one is, product and minimum where all are") {
+    with_ranks(2, [](torch::group* group, int rank) {
+        std::array<bool, 4> const in{false, rank == 0, rank == 1, true};
+        auto const check = [&](torch::rule by, std::array<bool, 4> wanted) {
+            std::array<bool, 4> out{};
+            CHECK(run(calls.all_reduce[type_of<bool>()], group,
+                      {.in = in.data(), .out = out.data(), .count = 4, .by = by})
+                      .code == 0);
+            CHECK(out == wanted);
+        };
+        for (auto const by : {torch::rule::sum, torch::rule::max}) check(by, {false, true, true, true});
+        for (auto const by : {torch::rule::product, torch::rule::min}) check(by, {false, false, false, true});
     });
 }
 

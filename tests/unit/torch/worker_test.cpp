@@ -131,6 +131,29 @@ TEST_CASE("worker: a task that a running one takes runs at once, before those of
     CHECK(numbers == std::vector<std::uint64_t>{1, 2, 3, 1, 4});
 }
 
+TEST_CASE("worker: a thread knows whose tasks it is in, one within another") {
+    worker one, other;
+    std::vector<bool> in;
+    auto const note = [&] {
+        in.push_back(worker::within(&one));
+        in.push_back(worker::within(&other));
+    };
+    note();
+    one.take(of([&] {
+                 note();
+                 other.take(of([&] {
+                                note();
+                                CHECK(one.take(of(note), false) == worker::taken::done);
+                            }),
+                            true);
+                 note();
+             }),
+             true);
+    note();
+    CHECK(in ==
+          std::vector<bool>{false, false, true, false, true, true, true, true, true, false, false, false});
+}
+
 TEST_CASE("worker: closed it refuses tasks, runs those that are queued, and lets them go") {
     int ran = 0;
     auto const task = of([&] { ++ran; });

@@ -57,13 +57,15 @@ def register():
     _register("herring", _libraries.default())
 
 
-def compile(policies, name=None, flags="-O2 -march=native"):  # noqa: A001  as torch.compile
+def compile(policies, name=None, flags=None):  # noqa: A001  as torch.compile
     """Compiles a backend of these policies, registers it as "herring-<name>", and returns that name.
 
     policies: C++, as in herring::reducer<float, ...>: "transport::tcp, intra_node::shared_memory,
     progress::thread". Compiled without torch's headers, once: HERRING_TORCH_CACHE, else ~/.cache/herring_torch,
     keeps the result by policies, versions of Herring and of the compiler, and flags.
     name: what init_process_group takes behind "herring-"; without one it is made of the policies' digest.
+    flags: of the compiler (CXX); without any those of HERRING_TORCH_FLAGS, else "-O2 -march=native". LDFLAGS are the
+    linker's. ccache is used where it is installed.
 
     Raises CompileError with the sentence of the library where policies do not fit together, where there is
     no compiler (CXX), or where the cache cannot be written.

@@ -94,21 +94,23 @@ def _sentence(errors):
     return first[1] if first else errors.strip()[:400]
 
 
-def compiled(text, flags):
+def compiled(text, flags=None):
     """The library of this C++ and its digest, from the cache or compiled now: by one process of a machine."""
-    compiler = shlex.split(os.environ.get("CXX", "g++"))
+    compiler = shlex.split(os.environ.get("CXX") or "g++")
     if shutil.which(compiler[0]) is None:
         raise CompileError(f"compile: there is no {compiler[0]}; install g++ 12 or later, or name a compiler by CXX")
-    command = [*compiler, "-std=c++20", "-fPIC", "-shared", "-fvisibility=hidden", "-pthread", *shlex.split(flags)]
+    flags = flags or os.environ.get("HERRING_TORCH_FLAGS") or "-O2 -march=native"
+    link = shlex.split(os.environ.get("LDFLAGS", ""))
+    command = [*compiler, "-std=c++20", "-fPIC", "-fvisibility=hidden", "-pthread", *shlex.split(flags)]
     of_compiler = subprocess.run([*compiler, "--version"], capture_output=True, text=True).stdout
     digest = hashlib.sha256()
-    for part in (text, _built.HERRING, *command, of_compiler, _machine(flags), _headers()):
+    for part in (text, _built.HERRING, *command, *link, of_compiler, _machine(flags), _headers()):
         digest.update(part.encode() + b"\0")
-    for named in filter(os.path.isfile, shlex.split(flags)):  # a header of the program's, as in "-include lion.hpp"
+    for named in filter(os.path.isfile, command + link):  # a header of the program's, as in "-include lion.hpp"
         digest.update(pathlib.Path(named).read_bytes())
     digest = digest.hexdigest()
     folder = pathlib.Path(os.environ.get("HERRING_TORCH_CACHE") or pathlib.Path.home() / ".cache" / "herring_torch")
-    library, sum_ = folder / f"{digest}.so", folder / f"{digest}.sha256"
+    text_of, library, sum_ = (folder / f"{digest}.{kind}" for kind in ("cpp", "so", "sha256"))
 
     def whole():  # a file that was cut off is compiled again
         try:
@@ -125,11 +127,13 @@ def compiled(text, flags):
             if whole():
                 return library, digest
             made = pathlib.Path(work) / "made.so"
-            (pathlib.Path(work) / "made.cpp").write_text(text)
-            ran = subprocess.run([*command, f"-I{includes()}", "-o", str(made), str(made.with_suffix(".cpp"))],
-                                 capture_output=True, text=True)
-            if ran.returncode != 0:
-                raise CompileError(f"compile: {_sentence(ran.stderr)}")
+            text_of.write_text(text)
+            ccache = ["ccache"] if shutil.which("ccache") and "ccache" not in compiler else []  # which keeps no links
+            for step in ([*ccache, *command, f"-I{includes()}", "-c", str(text_of), "-o", f"{work}/made.o"],
+                         [*command, "-shared", f"{work}/made.o", *link, "-o", str(made)]):
+                ran = subprocess.run(step, capture_output=True, text=True)
+                if ran.returncode != 0:
+                    raise CompileError(f"compile: {_sentence(ran.stderr)}")
             content = hashlib.sha256(made.read_bytes()).hexdigest()
             made.with_suffix(".sha256").write_text(content)
             os.replace(made, library)

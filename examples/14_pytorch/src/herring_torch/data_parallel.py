@@ -39,7 +39,7 @@ class DataParallel(torch.nn.Module):
     """
 
     def __init__(self, module, optimizer="adamw", sync=None, servers=0, *, params=None, group=None,
-                 policies="transport::tcp, intra_node::shared_memory", flags="-O2 -march=native",
+                 policies="transport::tcp, intra_node::shared_memory", flags=None,
                  timeout=datetime.timedelta(minutes=30), **hyper):
         super().__init__()
         theirs = isinstance(optimizer, torch.optim.Optimizer)
@@ -77,6 +77,7 @@ class DataParallel(torch.nn.Module):
         else:
             self.optimizer = _Optimizer(self, groups, values)
         self._handles += [p.register_post_accumulate_grad_hook(self._hook(i)) for i, p in enumerate(self._params)]
+        self._handles.append(self.register_load_state_dict_post_hook(lambda *_: self._have_loaded()))
 
     # ---- what a training loop calls
 
@@ -116,13 +117,23 @@ class DataParallel(torch.nn.Module):
         return self.module.state_dict(*arguments, **named)
 
     def load_state_dict(self, state, strict=True):
-        """Collective, between steps: all ranks go on with what rank 0 loads; the optimizer's state is 0 again."""
+        """Collective, between steps: all ranks go on with what rank 0 loads; the optimizer's state is 0 again. So is
+        load_state_dict of a module around this one."""
+        return super().load_state_dict(state, strict)
+
+    def _load_from_state_dict(self, state, prefix, metadata, *rest):
+        """What torch calls before the model's own, whichever module's load_state_dict was called."""
+        if metadata.get("assign_to_params_buffers"):
+            raise ValueError("DataParallel: load_state_dict(assign=True) replaces parameters, which are the reducer's; "
+                             "leave assign out")
+        for name in [name for name in state if name.startswith(prefix)]:
+            state[f"{prefix}module.{name[len(prefix):]}"] = state.pop(name)
         self._detach()
-        try:
-            return self.module.load_state_dict(state, strict)
-        finally:
-            self._spread_others()
-            self._start()
+        super()._load_from_state_dict(state, prefix, metadata, *rest)
+
+    def _have_loaded(self):
+        self._spread_others()
+        self._start()
 
     def save(self, folder, extra=None):
         """Collective, between steps: saves weights, the optimizer's state and rank 0's buffers in a folder that all
