@@ -8,6 +8,7 @@
 #include "herring/collectives/call.hpp"
 #include "herring/engine/operations/all_gather.hpp"
 #include "herring/engine/operations/all_to_all.hpp"
+#include "herring/engine/operations/broadcast.hpp"
 #include "herring/machine/time.hpp"
 #include "herring/step/block_exchange.hpp"
 #include "herring/step/collective.hpp"
@@ -120,6 +121,9 @@ struct block_call {
             if (what != kind::all_to_all)
                 check_root(core.calls_, operation, root, core.session_.ranks().topology());
             block_program program{.operation = access::number_of<Pack, operations::all_to_all>(),
+                                  .served_by = what == kind::gather
+                                                   ? access::number_of<Pack, operations::all_gather>()
+                                                   : access::number_of<Pack, operations::broadcast>(),
                                   .name = operation,
                                   .moved_bytes = sizeof(Element),
                                   .digest = digest_of(what)};

@@ -37,8 +37,10 @@ status gather_blocks(basic_reducer<Pack>& reduce, std::span<Element const> in, s
 ///
 /// Shape:    R ranks: `in`: n elements; `out`: R·n elements at the root, blocks in the order of ranks;
 ///           elsewhere it is not looked at, and may be empty.
-/// Cost:     each block out of its node once, and into the root's. On one node one copy in on each rank, and
-///           one out at the root. The root's own block is copied once, unless it is where it belongs.
+/// Cost:     each block out of its node once, and into the root's. Small blocks of N nodes, 32 KiB of all
+///           together at most, go through one server: 2(N−1) messages in two hops. On one node one copy in on
+///           each rank, and one out at the root. The root's own block is copied once, unless it is where it
+///           belongs.
 /// Blocks:   until this rank's part is done: the root has all blocks, and elsewhere `in` is not read any
 ///           more. No rank returns before all have called. At most `world::default_timeout()`, or until a
 ///           deadline behind the arguments, milliseconds or a time: then a failure is returned, as a

@@ -89,7 +89,7 @@ struct traffic_core : with_network<engine_core, Transport, IntraNode, Trace> {
         return traffic.with(e.operation, [&](auto const& of) -> std::span<std::byte> {
             if (!of.returns(e, c, this->who.node)) return {};
             if constexpr (returns_other_ranges<decltype(of)>)
-                return {of.landing(e, c), of.returned(e, c, this->who.node).elements};
+                return {of.landing(e, c), e.bytes(of.returned(e, c, this->who.node).elements)};
             else
                 return {of.landing(e, c), e.bytes(c.elements)};
         });

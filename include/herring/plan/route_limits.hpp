@@ -86,6 +86,15 @@ struct route_limits {
                    : tuning.one_hop_bytes;
     }
 
+    /// Gathers and scatters of up to this many bytes, of all blocks together, go through one server: 2 ·
+    /// (nodes − 1) messages, where one hop takes nodes · (nodes − 1). 0 where a rank saves less by that than
+    /// the further hop costs; by two hops, where ranks share a node, it saves always.
+    constexpr std::size_t served_blocks_limit() const noexcept {
+        bool const pays = largest_node > 1 || std::int64_t{nodes - 2} * tuning.message_ns > tuning.latency_ns;
+        std::size_t const fits = slot_elements() * element_bytes;
+        return nodes > 1 && pays && all_have_both_roles() ? std::min(most_served_blocks, fits) : 0;
+    }
+
     /// Upper bound on chunks of one rank in flight by dissemination: half its window.
     static constexpr std::uint32_t dissemination_stages() noexcept { return 2; }
     static constexpr std::uint32_t dissemination_window() noexcept { return 2 * dissemination_stages(); }
@@ -140,6 +149,9 @@ struct route_limits {
     }
     /// True if some bucket or call may take one hop.
     constexpr bool has_one_hop() const noexcept { return hop_slot_elements() > 0; }
+
+  private:
+    static constexpr std::size_t most_served_blocks = 32 << 10; // which may pass the server's network twice
 };
 
 namespace detail {

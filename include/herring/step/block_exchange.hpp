@@ -6,10 +6,12 @@
 #include "herring/base/bytes.hpp"
 #include "herring/base/config.hpp"
 #include "herring/base/error.hpp"
+#include "herring/base/fixed_array.hpp"
 #include "herring/engine/execution.hpp"
 #include "herring/engine/operations/all_to_all.hpp"
 #include "herring/kernel/copies.hpp"
 #include "herring/machine/time.hpp"
+#include "herring/model/range.hpp"
 #include "herring/plan/bucket.hpp"
 #include "herring/plan/division.hpp"
 #include "herring/plan/memory_map.hpp"
@@ -33,6 +35,7 @@ namespace HERRING_NAMESPACE::detail {
 /// ranks.
 struct block_program {
     std::uint8_t operation = 0; ///< number in the engine's list
+    std::uint8_t served_by = 0; ///< the same, of small blocks to or from a root, through one server
     char const* name = "all_to_all";
     std::uint32_t moved_bytes = 1; ///< of an element
     block_sizes sizes{};
@@ -51,7 +54,9 @@ template <class Store> class block_exchange {
   public:
     block_exchange(session_base& session, bounce_buffers<Store>& bounce)
         : session_(session), bounce_(bounce), bytes_(in_bytes(session.plan())), rank_(session.ranks().rank()),
-          ranks_(session.ranks().size()), one_node_(session.plan().nodes == 1) {
+          ranks_(session.ranks().size()), one_node_(session.plan().nodes == 1),
+          served_(bytes_.served_blocks_limit()), blocks_(static_cast<std::size_t>(ranks_)),
+          scratch_(session.memory().piece_elements == 0 ? served_ : 0) {
         auto const count = static_cast<std::size_t>(ranks_);
         for (std::vector<std::size_t>* const one : {&sent_at_, &received_at_, &most_, &boxed_at_})
             one->resize(count);
@@ -97,6 +102,7 @@ template <class Store> class block_exchange {
     status run(Session& session, std::byte const* in, std::byte* out, time_point deadline) {
         in_ = in;
         out_ = out;
+        if (is_served()) return run_served(session, deadline);
         std::size_t const of_rank = most_sent();
         memory_path const path = session_.memory().path_of_buffer(of_rank);
         if (path == memory_path::bounced) return run_pieces(session, of_rank, deadline);
@@ -249,6 +255,56 @@ template <class Store> class block_exchange {
                 .part = {.blocks = &of.piece}};
     }
 
+    // ---- small blocks to or from a root, through one server -----------------------------------------------
+
+    // The server is the same for all roots, so that ranks that name different ones are told. The bucket is
+    // the root's buffer, one chunk. A gather is an all-gather for the root alone, a scatter a broadcast of
+    // which each rank gets its block.
+
+    bool is_served() const noexcept {
+        block_sizes const& sizes = program_.sizes;
+        return std::max(sizes.from, sizes.to) >= 0 &&
+               sizes.each <= served_ / static_cast<std::size_t>(ranks_);
+    }
+    template <class Session> status run_served(Session& session, time_point deadline) {
+        division& one = divisions_[0];
+        std::size_t const each = program_.sizes.each, own = each * static_cast<std::size_t>(rank_),
+                          whole = each * blocks_.size();
+        for (std::size_t r = 0; r < blocks_.size(); ++r) blocks_[r] = {r * each, each};
+        one.shards.clear();
+        one.shards.push_back(cut(0, whole, server_id{0}, round_up(whole, 64), 64, 1));
+        one.whole = {.elements = whole, .shards = 1, .chunks = 1, .path = route::two_hop};
+        execution e = execution_of(one, 0);
+        e.operation = program_.served_by;
+        e.elements = each; // as the call has them, for errors
+        e.part.owned = blocks_.data();
+        bool const gathers = program_.sizes.to >= 0, at_root = rank_ == e.root;
+        if (scratch_.empty())
+            return bounce_.pass(
+                session, 1, deadline,
+                [&](std::size_t) {
+                    bounced_piece piece = bounce_.next_piece(whole, 1);
+                    for (range const& block : blocks_) {
+                        bool const is_own = block.offset == own, gives = gathers ? is_own : at_root,
+                                   takes = gathers ? at_root : is_own;
+                        piece.add({gives ? in_ + (gathers ? 0 : block.offset) : nullptr,
+                                   takes ? out_ + (gathers ? block.offset : 0) : nullptr, block.offset,
+                                   each});
+                    }
+                    bounce_.copy_in(piece, session.requested()).put_into(e);
+                    return session.submit(e);
+                },
+                [] {});
+        e.own = const_cast<std::byte*>(in_);
+        e.own_begin = gathers ? own : 0;
+        e.out = gathers && at_root ? out_ : scratch_.data(); // of the server
+        std::uint64_t const submitted = session.submit(e);
+        copy_own(in_, out_);
+        status ended = session.finish(submitted, deadline);
+        if (!gathers && !at_root && ended.ok()) std::memcpy(out_, scratch_.data() + own, each);
+        return ended;
+    }
+
     // ---- in pieces, which pass the bounce slots -----------------------------------------------------------
 
     // On one node a slot has the blocks to other ranks, which these read there. Between nodes it has the
@@ -325,6 +381,9 @@ template <class Store> class block_exchange {
     route_limits const bytes_;
     int const rank_, ranks_;
     bool const one_node_;
+    std::size_t const served_;       // bytes of the largest call that goes through one server
+    fixed_array<range> blocks_;      // of that call: rank → its block in the root's buffer
+    fixed_array<std::byte> scratch_; // of the root's buffer; empty: the bounce slots have room
 
     // of the call under way
     block_program program_;

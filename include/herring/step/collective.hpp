@@ -263,7 +263,7 @@ template <class Store, class Sharding> class collective {
                     .fingerprint = fingerprint_by(program_.rule, fingerprint_of(called_, label_ | piece)),
                     .label = no_bucket,
                     .name = program_.name,
-                    .part = {.owned = of.owned.data()}};
+                    .part = {.owned = program_.has_owners() ? of.owned.data() : nullptr}};
         if (program_.twofold) e.part.second = {twofold_begin(of.whole.elements, by().facts), nullptr};
         return e;
     }

@@ -8,12 +8,27 @@
 #include "doctest/doctest.h"
 
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 using namespace collectives;
 
 namespace {
+// A message costs more than a hop: small blocks go through one server.
+struct few_messages : herring::transport::inproc {
+    using inproc::inproc;
+    static constexpr char const* name = "few_messages";
+    static constexpr herring::transport_facts facts = [] {
+        herring::transport_facts those = inproc::facts;
+        those.same_host_tuning.message_ns = 1;
+        return those;
+    }();
+};
+using served = herring::reducer<float, few_messages, herring::update::sum>;
+
 template <class Reducer> int to_and_from_every_root(herring::world& world) {
     Reducer reduce(world);
     int const me = world.rank(), ranks = world.size();
@@ -25,6 +40,8 @@ template <class Reducer> int to_and_from_every_root(herring::world& world) {
             for (int r = 0; here && r < ranks; ++r) append_block(due, r, root, n);
             herring::gather(reduce, mine, all, root);
             if (all != due) return 1;
+            for (auto* const blocks : {&mine, &due, &all}) // others come back: no server has seen them
+                for (std::uint32_t& one : *blocks) one = ~one;
             std::vector<std::uint32_t> back(n);
             herring::scatter(reduce, all, back, root);
             if (back != mine) return 2;
@@ -113,29 +130,80 @@ TEST_CASE("gather, scatter: blocks to every root and back, on every shape and si
     for (auto const& shape : shapes) {
         CAPTURE(shape.size());
         CHECK(run(shape, to_and_from_every_root<flat>) == 0);
+        CHECK(run(shape, to_and_from_every_root<served>) == 0);
         CHECK(run(shape, to_and_from_every_root<nodes>) == 0);
     }
 }
 
+namespace {
+template <class Reducer> void expect_told_roots(std::vector<std::string> const& shape, std::size_t n) {
+    std::vector<std::string> told(shape.size());
+    run(shape, [&](herring::world& world) {
+        Reducer reduce(world);
+        std::vector<float> const mine(n);
+        std::vector<float> all(n * shape.size());
+        herring::status const ended =
+            herring::gather(reduce, mine, all, world.rank() == 1 ? 1 : 0, std::chrono::seconds(20));
+        if (ended.why().what == herring::errc::mismatch)
+            told[static_cast<std::size_t>(world.rank())] = ended.why().message();
+        return 0;
+    });
+    std::string const size = " with " + std::to_string(n) + " elements";
+    for (std::string const& one : told) {
+        CAPTURE(one);
+        CHECK(one.find("a call of gather to rank") != std::string::npos);
+        if (n == 10) CHECK(one.find(size) != std::string::npos);
+    }
+}
+} // namespace
+
 TEST_CASE("gather, scatter: roots that differ are a mismatch on every rank, which says where blocks go") {
-    for (auto const& shape : std::vector<std::vector<std::string>>{{"a", "a"}, {"a", "b"}, {"a", "a", "a"}})
-        for (std::size_t const n : {std::size_t{10}, std::size_t{100'000}}) {
-            std::vector<std::string> told(shape.size());
-            run(shape, [&](herring::world& world) {
-                nodes reduce(world);
-                std::vector<float> const mine(n);
-                std::vector<float> all(n * shape.size());
-                herring::status const ended =
-                    herring::gather(reduce, mine, all, world.rank() == 1 ? 1 : 0, std::chrono::seconds(20));
-                if (ended.why().what == herring::errc::mismatch)
-                    told[static_cast<std::size_t>(world.rank())] = ended.why().message();
-                return 0;
-            });
-            for (std::string const& one : told) {
-                CAPTURE(one);
-                CHECK(one.find("a call of gather to rank") != std::string::npos);
-            }
+    for (std::size_t const n : {std::size_t{10}, std::size_t{100'000}}) {
+        for (auto const& shape : std::vector<std::vector<std::string>>{
+                 {"a", "a"}, {"a", "b"}, {"a", "a", "a"}, {"a", "a", "b", "b"}})
+            expect_told_roots<nodes>(shape, n);
+        expect_told_roots<served>({"a", "b", "c"}, n);
+    }
+}
+
+namespace {
+using tallies = std::vector<std::uint64_t>;
+// What each rank sends in a gather and in a scatter of 25 elements of 4 bytes: messages of both, then bytes of both.
+template <class Reducer> std::vector<tallies> sent_by(std::vector<std::string> const& shape, int root) {
+    std::vector<tallies> sent(shape.size());
+    CHECK(run(shape, [&](herring::world& world) {
+              Reducer reduce(world);
+              std::vector<std::uint32_t> mine(25), all(25 * shape.size());
+              herring::counters const first = reduce.counters();
+              herring::gather(reduce, mine, all, root);
+              herring::counters const between = reduce.counters();
+              herring::scatter(reduce, all, mine, root);
+              herring::counters const last = reduce.counters();
+              sent[static_cast<std::size_t>(world.rank())] = {
+                  between.messages_sent - first.messages_sent, last.messages_sent - between.messages_sent,
+                  between.bytes_sent - first.bytes_sent, last.bytes_sent - between.bytes_sent};
+              return 0;
+          }) == 0);
+    return sent;
+}
+} // namespace
+
+TEST_CASE("gather, scatter: small blocks take one message to one server, and one back") {
+    for (int root = 0; root < 4; ++root) {
+        std::vector<tallies> const sent = sent_by<served>({"a", "b", "c", "d"}, root);
+        for (int rank = 0; rank < 4; ++rank) {
+            CAPTURE(root);
+            CAPTURE(rank);
+            bool const here = rank == root;
+            tallies const by_server{3, 3, here ? 0u : 400u, here ? 300u : 200u},
+                by_other{1, 1, 100, here ? 400u : 0u};
+            CHECK(sent[static_cast<std::size_t>(rank)] == (rank == 0 ? by_server : by_other));
         }
+        std::vector<tallies> const shared = sent_by<nodes>({"a", "a", "b", "b", "b", "c"}, root);
+        std::uint64_t const due[] = {2, 0, 1, 0, 0, 1};
+        for (std::size_t rank = 0; rank < 6; ++rank)
+            CHECK(tallies{shared[rank][0], shared[rank][1]} == tallies{due[rank], due[rank]});
+    }
 }
 
 TEST_CASE("gather, scatter: a size or a root that does not fit is refused, and nothing is lost") {

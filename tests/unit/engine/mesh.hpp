@@ -354,11 +354,13 @@ class world_of {
         return herring::owned_range(made.buckets[which].elements, r, map.size());
     }
 
-    /// Submits bucket `which` as an operation of the engine's, by number, in place.
-    template <class Operation> void submit_as(rank& r, std::size_t which, int root = -1) {
+    /// Submits bucket `which` as an operation of the engine's, by number, in place. With a root an all-gather is a
+    /// gather; a broadcast of ranges is a scatter.
+    template <class Operation>
+    void submit_as(rank& r, std::size_t which, int root = -1, bool of_ranges = false) {
         constexpr std::uint8_t number = engine::template number_of<Operation>();
         herring::bucket b = made.buckets[which];
-        bool const by_owner = number == 1 || number == 2, gathers = number == 2;
+        bool const by_owner = number == 1 || (number == 2 && root < 0), gathers = number == 2;
         auto const& [ranges, shards] = owned_by_bucket(which, gathers);
         if (by_owner) b.path = herring::detail::route_of(b.elements, ranges, !gathers, made);
         r.runs->submit({.shards = by_owner ? shards.data() : made.shards.data() + b.first_shard,
@@ -368,10 +370,10 @@ class world_of {
                         .root = root,
                         .own = r.node.memory() + b.offset * sizeof(T),
                         .elements = b.elements,
-                        .fingerprint = static_cast<std::uint32_t>(which * 64 + number * 8) +
+                        .fingerprint = static_cast<std::uint32_t>(which * 64 + (number + of_ranges) * 8u) +
                                        static_cast<std::uint32_t>(root + 1),
                         .label = static_cast<std::uint32_t>(which),
-                        .part = {.owned = ranges.data()}});
+                        .part = {.owned = number == 3 && !of_ranges ? nullptr : ranges.data()}});
         r.busy[which] = true;
         ++r.submitted;
     }

@@ -56,6 +56,24 @@ TEST_CASE("route_limits: where a node has one role alone, all take two hops, and
     CHECK(of(3, sizes).whole_limit() == 0);
 }
 
+TEST_CASE(
+    "route_limits: small blocks to or from a root take one server where that saves more than a hop costs") {
+    exchange_tuning costs = sizes;
+    CHECK(of(3, costs).served_blocks_limit() == 0);
+    costs.message_ns = 5;
+    costs.latency_ns = 10;
+    CHECK(of(2, costs).served_blocks_limit() == 0);
+    CHECK(of(4, costs).served_blocks_limit() == 0);
+    CHECK(of(5, costs).served_blocks_limit() == of(5, costs).slot_elements() * 4);
+    costs.chunk_bytes = 1 << 20;
+    CHECK(of(5, costs).served_blocks_limit() == 32'768);
+    route_limits shared = of(2, sizes); // two hops, a message for each rank, are the other way
+    shared.largest_node = 2;
+    CHECK(shared.served_blocks_limit() == shared.slot_elements() * 4);
+    shared.nodes = 1;
+    CHECK(shared.served_blocks_limit() == 0);
+}
+
 TEST_CASE("route_limits: by mailbox where three or more ranks share the one node") {
     route_limits alone = of(1, sizes);
     for (int const ranks : {1, 2, 3}) {

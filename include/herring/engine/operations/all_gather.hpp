@@ -15,7 +15,8 @@ namespace HERRING_NAMESPACE::detail {
 
 /// Messages of an all-gather. By two hops shards belong to owners: a push is empty, for the credit, and the
 /// owner returns its range to all nodes. A server that is not the owner gets the range from the owner's node,
-/// and returns it to the others. By one hop a node sends the ranges of its ranks in a chunk.
+/// and returns it to the others. By one hop a node sends the ranges of its ranks in a chunk. In an execution
+/// with a root, a small gather, all nodes send their ranges to one server, which returns all to the root.
 class all_gather_traffic {
   public:
     static constexpr lending lends = lending::swap_or_read;
@@ -27,6 +28,7 @@ class all_gather_traffic {
         return c.owner >= 0 && state_.owners_serve ? range{} : state_.owned_by_node(e, c, from);
     }
     bool returns(execution const& e, chunk const& c, int to) const noexcept {
+        if (e.root >= 0) return to == state_.who.map.node(e.root);
         return state_.owners_serve || !state_.is_owned_by(e, c, to);
     }
     std::byte const* part(execution const& e, chunk const& c, range const& what,
@@ -36,16 +38,24 @@ class all_gather_traffic {
     }
     /// The owner sends its range from the caller's memory: its copy at the result may be outside the caches.
     std::byte const* result(execution const& e, chunk const& c) const noexcept {
-        return state_.owners_serve ? state_.given_by(e, c.owner, c.offset) : landing(e, c);
+        return c.owner >= 0 && state_.owners_serve ? state_.given_by(e, c.owner, c.offset) : landing(e, c);
     }
     std::byte* landing(execution const& e, chunk const& c) const noexcept { return state_.result(e, c); }
     void take_result(execution const& e, chunk const& c) const noexcept {
-        if (state_.owners_serve || !state_.is_owned_by(e, c, state_.who.node)) return state_.spread(e, c);
+        if (returns(e, c, state_.who.node)) return spread(e, c.range(), landing(e, c));
+        if (e.root >= 0) return;                        // the root alone gets the ranges
         for (int l = 0; l < state_.who.local_size; ++l) // this is the credit: the range has been sent
             state_.copy(state_.result_of(e, l, c.offset), state_.given_by(e, c.owner, c.offset),
                         e.bytes(c.elements));
     }
     range given(execution const& e) const noexcept { return e.part.owned[state_.who.rank]; }
+    /// Copies a range into the results of all local ranks; of those of a gather into the root's, and this
+    /// rank's, from which they are returned.
+    void spread(execution const& e, range const& what, std::byte const* from) const noexcept {
+        for (int l = 0; l < state_.who.local_size; ++l)
+            if (e.root < 0 || l == state_.who.local || state_.who.rank_of(l) == e.root)
+                state_.copy(state_.result_of(e, l, what.offset), from, e.bytes(what.elements));
+    }
 
   private:
     engine_state& state_;
@@ -55,13 +65,13 @@ class all_gather_traffic {
 
 namespace HERRING_NAMESPACE::operations {
 
-/// Moves each rank's owned range to all ranks. The execution has the table of ranges (`owned`). Depends on no
-/// element type.
+/// Moves each rank's owned range to all ranks, or to the root, if the execution has one. It has the table of
+/// ranges (`owned`). Depends on no element type.
 class all_gather {
   public:
     using traffic = detail::all_gather_traffic;
 
-    all_gather(detail::engine_state& state, traffic&) noexcept : state_(state) {}
+    all_gather(detail::engine_state& state, traffic& of) noexcept : state_(state), traffic_(of) {}
 
     /// Collects the ranges of a node's ranks in `stage`.
     void make_part(execution const& e, chunk const& c, std::byte* stage) noexcept {
@@ -78,12 +88,13 @@ class all_gather {
         if (c.owner >= 0 && !state_.owners_serve) {
             for (auto const& side : {parts.before, parts.after})
                 for (node_part const& p : side)
-                    if (state_.is_owned_by(e, c, p.node)) spread(e, c.range(), p.data);
+                    if (state_.is_owned_by(e, c, p.node)) traffic_.spread(e, c.range(), p.data);
             return;
         }
         if (c.owner >= 0) {
             std::byte const* const from = state_.given_by(e, c.owner, c.offset);
-            if (e.out == nullptr || e.bytes(e.elements) < streamed_bytes) return spread(e, c.range(), from);
+            if (e.out == nullptr || e.bytes(e.elements) < streamed_bytes)
+                return traffic_.spread(e, c.range(), from);
             std::byte* const to = state_.result_of(e, state_.who.local, c.offset);
             if (to != from) kernel::stream_copy(to, from, e.bytes(c.elements));
             return;
@@ -94,12 +105,12 @@ class all_gather {
                 for (int const rank : state_.who.map.members(p.node)) {
                     range const own = state_.owned_by(e, c, rank);
                     if (own.elements > 0) // an empty range may begin before the node's part
-                        spread(e, own, p.data + e.bytes(own.offset - begin));
+                        traffic_.spread(e, own, p.data + e.bytes(own.offset - begin));
                 }
             }
         for (int l = 0; l < state_.who.local_size; ++l) {
             range const own = state_.owned_by(e, c, state_.who.rank_of(l));
-            if (own.elements > 0) spread(e, own, state_.given_by(e, l, own.offset));
+            if (own.elements > 0) traffic_.spread(e, own, state_.given_by(e, l, own.offset));
         }
     }
     void combine_mailboxes(execution const& e, std::byte* const* boxes) noexcept {
@@ -128,13 +139,8 @@ class all_gather {
     /// it overwrites.
     static constexpr std::size_t streamed_bytes = 4 << 20;
 
-    /// Copies a range into the results of all local ranks.
-    void spread(execution const& e, range const& what, std::byte const* from) noexcept {
-        for (int l = 0; l < state_.who.local_size; ++l)
-            state_.copy(state_.result_of(e, l, what.offset), from, e.bytes(what.elements));
-    }
-
     detail::engine_state& state_;
+    traffic& traffic_;
 };
 
 } // namespace HERRING_NAMESPACE::operations

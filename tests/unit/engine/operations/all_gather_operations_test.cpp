@@ -38,7 +38,7 @@ void fill(world& all, world::rank& r, std::size_t which) {
     for (std::size_t i = 0; i < mine.size(); ++i) mine[i] = value(r.number, which, i);
 }
 
-enum class kind { sum, summed_range, all_ranges, from_root };
+enum class kind { sum, summed_range, all_ranges, from_root, ranges_to_root, ranges_from_root };
 
 void submit(world& all, world::rank& r, std::size_t which, kind what, int root) {
     fill(all, r, which);
@@ -51,6 +51,10 @@ void submit(world& all, world::rank& r, std::size_t which, kind what, int root) 
         return all.submit_as<gather>(r, which);
     case kind::from_root:
         return all.submit_as<broadcast>(r, which, root);
+    case kind::ranges_to_root:
+        return all.submit_as<gather>(r, which, root);
+    case kind::ranges_from_root:
+        return all.submit_as<broadcast>(r, which, root, true);
     }
 }
 
@@ -58,16 +62,18 @@ bool is_due(world& all, world::rank& r, std::size_t which, kind what, int root) 
     auto const got = all.memory(r, which);
     int const ranks = all.map.size();
     herring::range const own = all.owned(which, r.number);
+    bool const takes_own = what == kind::summed_range || what == kind::ranges_from_root;
+    if (what == kind::ranges_to_root && r.number != root) return true; // unspecified
     for (std::size_t i = 0; i < got.size(); ++i) {
         std::int32_t due = 0;
-        if (what == kind::from_root) {
+        if (takes_own && (i < own.offset || i >= own.end())) continue; // unspecified
+        if (what == kind::from_root || what == kind::ranges_from_root) {
             due = value(root, which, i);
-        } else if (what == kind::all_ranges) {
+        } else if (what == kind::all_ranges || what == kind::ranges_to_root) {
             int owner = 0;
             while (i >= all.owned(which, owner).end()) ++owner;
             due = value(owner, which, i);
         } else {
-            if (what == kind::summed_range && (i < own.offset || i >= own.end())) continue; // unspecified
             for (int n = 0; n < ranks; ++n) due += value(n, which, i);
         }
         if (got[i] != due) {
@@ -98,7 +104,7 @@ TEST_CASE("operations: every one on every shape, by every route, mixed, over a n
                 std::vector<call> calls;
                 for (std::size_t b = all.net.pick(3); b < all_sizes.size() && calls.size() < 7;
                      b += 1 + all.net.pick(5))
-                    calls.push_back({b, static_cast<kind>(all.net.pick(4)),
+                    calls.push_back({b, static_cast<kind>(all.net.pick(6)),
                                      static_cast<int>(all.net.pick(static_cast<std::size_t>(ranks)))});
                 for (auto& r : all.ranks)
                     for (call const& c : calls) submit(all, *r, c.which, c.what, c.root);
@@ -291,7 +297,7 @@ TEST_CASE("operations: an execution names the bytes of its elements, whatever th
                                      .own = r->node.memory(),
                                      .elements = n,
                                      .label = herring::no_bucket,
-                                     .part = {.owned = owned.data()}});
+                                     .part = {.owned = gathers ? owned.data() : nullptr}});
                     ++r->submitted;
                 }
                 REQUIRE(all.settle());
