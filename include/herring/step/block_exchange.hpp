@@ -338,8 +338,10 @@ template <class Store> class block_exchange {
         for (int s = 0; s < ranks_; ++s) {
             std::size_t const bytes = of.piece.bytes(s, rank_);
             if (bytes == 0 && !one_node_) continue;
-            piece.add({nullptr, out_ + received_at_[static_cast<std::size_t>(s)] + of.piece.before,
-                       one_node_ ? place_in_slot(of, s, rank_) : of.piece.row(s), bytes, shared, landing_});
+            std::byte* const to = // null where this rank gets nothing
+                bytes == 0 ? nullptr : out_ + received_at_[static_cast<std::size_t>(s)] + of.piece.before;
+            piece.add({nullptr, to, one_node_ ? place_in_slot(of, s, rank_) : of.piece.row(s), bytes, shared,
+                       landing_});
         }
     }
     // Two ranks exchange blocks of one size: each writes its next piece over the one that it has read.
