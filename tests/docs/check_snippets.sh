@@ -35,7 +35,7 @@ cut_from() { # file, name
 }
 
 checked=0 failed=0
-for page in README.md docs/*.md; do
+for page in README.md docs/*.md docs/*/*.md; do
     [ -f "$page" ] || continue
     out=$(mktemp)
     marked='' # the marker that waits for its fence
