@@ -118,8 +118,8 @@ class timeline_links {
     static std::uint32_t two_digits(std::int64_t value) noexcept {
         std::int64_t scale = 1;
         value = std::clamp<std::int64_t>(value, 0, herring::detail::most_link);
-        for (; value >= 100; scale *= 10) value = (value + 5) / 10;
-        return static_cast<std::uint32_t>(value * scale);
+        while (value / scale >= 100) scale *= 10;
+        return static_cast<std::uint32_t>((value + scale / 2) / scale * scale);
     }
 
     herring::links found_{};

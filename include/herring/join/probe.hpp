@@ -40,10 +40,11 @@ namespace HERRING_NAMESPACE::detail {
 HERRING_SETUP inline std::uint32_t steady_median(std::vector<std::uint64_t> samples) {
     std::sort(samples.begin(), samples.end());
     std::size_t const n = samples.size();
-    if (n == 0 || samples[n * 3 / 4] > 2 * samples[n / 4]) return 0;
-    std::uint64_t digits = std::min<std::uint64_t>(samples[n / 2], most_link), scale = 1;
-    for (; digits >= 100; scale *= 10) digits = (digits + 5) / 10;
-    return static_cast<std::uint32_t>(digits * scale);
+    if (n == 0 || samples[n * 3 / 4] - samples[n / 4] > samples[n / 4]) return 0;
+    std::uint64_t const median = std::min<std::uint64_t>(samples[n / 2], most_link);
+    std::uint64_t scale = 1;
+    while (median / scale >= 100) scale *= 10;
+    return static_cast<std::uint32_t>((median + scale / 2) / scale * scale);
 }
 
 /// Measures over one connection latency, send, receive and rate: round trips of 64 bytes, then a stream. The
@@ -152,11 +153,12 @@ HERRING_SETUP inline links probe_links(world& ranks, links const& declared) {
         if (*figures[i] == 0) *figures[i] = steady_median(std::move(values));
         if (*figures[i] == 0) append(missing, {missing.empty() ? "" : ", ", names[i]});
     }
-    if (!missing.empty() && ranks.rank() == 0)
-        std::fprintf(
-            stderr,
-            "herring: the probe of the network was disturbed, and did not find %s; the links are %s\n",
-            missing.c_str(), to_string(found).c_str());
+    if (half > 0 && !missing.empty() && ranks.rank() == 0)
+        std::fprintf(stderr,
+                     "herring: the probe of the network was disturbed, and did not find %s; the links are "
+                     "%s, and what they "
+                     "lack is as the transport has it\n",
+                     missing.c_str(), to_string(found).c_str());
     return found;
 }
 

@@ -7,6 +7,7 @@
 #include "herring/base/config.hpp"
 #include "herring/control/failure/deadlock.hpp"
 #include "herring/control/world_times.hpp"
+#include "herring/model/links.hpp"
 #include "herring/net/frame.hpp"
 
 #include <cstddef>

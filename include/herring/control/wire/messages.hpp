@@ -15,6 +15,7 @@
 #include "herring/control/world_times.hpp"
 #include "herring/crypto/secret_key.hpp"
 #include "herring/machine/time.hpp"
+#include "herring/model/links.hpp"
 #include "herring/model/topology.hpp"
 #include "herring/net/handshake.hpp"
 

@@ -73,7 +73,7 @@ TEST_CASE("wire: a blocked report comes back, and one that is cut or too long do
 TEST_CASE("wire: what one kind of message may carry depends on who sends it, and when") {
     constexpr wire::sender stranger{4, false, false}, not_yet{4, true, false}, rank{4, false, true},
         rank_0{4, true, true};
-    CHECK(wire::most_body(message_kind::welcome, not_yet) == 8 + 8 * world_times::count + 13 * 4);
+    CHECK(wire::most_body(message_kind::welcome, not_yet) == 8 + 8 * world_times::count + 33 + 13 * 4);
     CHECK(wire::most_body(message_kind::welcome, rank_0) == 0);
     CHECK(wire::most_body(message_kind::hello, stranger) == wire::hello_limit - wire::head_bytes);
     CHECK(wire::most_body(message_kind::contribute, rank) == wire::blob_limit);
