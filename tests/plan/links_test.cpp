@@ -194,7 +194,7 @@ TEST_CASE("links: memory stays bounded: one hop and dissemination stage at most 
                 sizes(16, 262'144), topology::uniform(nodes, local), 4, 4, tuning_with(by));
             auto const peers = static_cast<std::size_t>(nodes - 1);
             CAPTURE(nodes);
-            CHECK(peers * plan::one_hop_window() * p.hop_slot_elements() * 4 <= 32_MiB + peers * 8 * 512); // in lines
+            CHECK(peers * plan::one_hop_window() * p.hop_slot_elements() * 4 <= 32_MiB + peers * 8 * 512);
             CHECK(plan::dissemination_window() * p.dissemination_buffer_bytes() <= 33_MiB);
         }
 }

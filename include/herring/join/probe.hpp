@@ -35,8 +35,8 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// Returns the median in two digits; 0 without samples, and where something disturbed them: the upper quartile
-/// is above twice the lower one.
+/// Returns the median in two digits; 0 without samples, and where something disturbed them: the upper
+/// quartile is above twice the lower one.
 HERRING_SETUP inline std::uint32_t steady_median(std::vector<std::uint64_t> samples) {
     std::sort(samples.begin(), samples.end());
     std::size_t const n = samples.size();
@@ -47,8 +47,8 @@ HERRING_SETUP inline std::uint32_t steady_median(std::vector<std::uint64_t> samp
     return static_cast<std::uint32_t>((median + scale / 2) / scale * scale);
 }
 
-/// Measures over one connection latency, send, receive and rate: round trips of 64 bytes, then a stream. The
-/// end that was dialled answers.
+/// Measures over one connection latency, send, receive and rate: round trips of 64 bytes, then a stream.
+/// The end that was dialled answers.
 ///
 /// Blocks: until `end`, and 100 ms more where the other end does not answer.
 HERRING_SETUP inline std::array<std::uint32_t, 4> probe_pair(int socket, bool dials, time_point end) {
@@ -98,8 +98,8 @@ HERRING_SETUP inline std::array<std::uint32_t, 4> probe_pair(int socket, bool di
             steady_median(std::move(receives)), steady_median(std::move(rates))};
 }
 
-/// Collective: up to 16 pairs of nodes, one of each half of the world, measure at the same time, over TCP. Returns
-/// the medians of what is not declared; 0, and a line on stderr, for what was disturbed.
+/// Collective: up to 16 pairs of nodes, one of each half of the world, measure at the same time, over TCP.
+/// Returns the medians of what is not declared; 0, and a line on stderr, for what was disturbed.
 ///
 /// Blocks: 0.5 s at most, beside two collectives.
 HERRING_SETUP inline links probe_links(world& ranks, links const& declared) {

@@ -15,7 +15,7 @@
 
 namespace HERRING_NAMESPACE {
 
-/// What the time of a bucket depends on, beside its bytes and the links.
+/// The topology as far as the time of a bucket depends on it.
 struct network_shape {
     int nodes = 2, local_ranks = 1, racks = 1;     ///< of the world, of the largest node, of the world
     bool forwards = true;                          ///< dissemination is possible

@@ -38,12 +38,13 @@ HERRING_SEPARABLE std::string to_string(plan const& p) {
     if (!p.rank_order) text += ", whose parts are combined in no order: bits may differ from run to run";
     if (p.fusion_bytes > 0) {
         text += "; a bucket is full with " + std::to_string(p.grown_fusion_bytes) + " bytes";
-        if (p.grown_fusion_bytes != p.fusion_bytes && p.tuning.links.rate_mbit > 0)
-            text += " in place of " + std::to_string(p.fusion_bytes) + ", by the links";
-        else if (p.grown_fusion_bytes != p.fusion_bytes)
-            text += " in place of " + std::to_string(p.fusion_bytes) + ", for " +
-                    std::to_string(p.roles.server_count()) + " servers x " + std::to_string(p.largest_node) +
-                    " ranks get at least " + std::to_string(p.least_share_bytes) + " of it each";
+        if (p.grown_fusion_bytes != p.fusion_bytes)
+            text += " in place of " + std::to_string(p.fusion_bytes) +
+                    (p.tuning.links.rate_mbit > 0
+                         ? ", by the links"
+                         : ", for " + std::to_string(p.roles.server_count()) + " servers x " +
+                               std::to_string(p.largest_node) + " ranks get at least " +
+                               std::to_string(p.least_share_bytes) + " of it each");
     }
     for (route const r : {route::mailbox, route::local, route::one_hop, route::two_hop, route::dissemination})
         if (std::size_t const count = by_route[static_cast<std::size_t>(r)]; count > 0)
