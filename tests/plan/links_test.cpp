@@ -132,6 +132,29 @@ TEST_CASE("links: the plan takes the route and the servers that choose names, bu
             }
 }
 
+TEST_CASE(
+    "links: where ranks share cores each bucket takes the way that choose names, and parts have limits too") {
+    sizes tensors;
+    for (std::size_t bytes = 64; bytes <= 1_MiB; bytes += bytes / 4) tensors.push_back(bytes / 4);
+    auto tuning =
+        tuning_with({.latency_ns = 30'000, .send_ns = 5'000, .receive_ns = 5'000, .rate_mbit = 500});
+    for (std::uint32_t const cores : {1u, 2u, 16u}) {
+        tuning.shared_cores = cores;
+        plan const p =
+            make_plan<fusion::per_tensor, sharding::balanced>(tensors, topology::uniform(6, 1), 4, 4, tuning);
+        for (bucket const& b : p.buckets) {
+            choice const best = choose(p.shape(), b.elements * 4, p.tuning.links);
+            CAPTURE(b.elements);
+            CAPTURE(cores);
+            CHECK(b.path == best.path);
+            if (b.path == route::two_hop) CHECK(b.shards == std::uint32_t(best.servers));
+        }
+        CHECK(p.buckets[0].path == (cores == 16 ? route::one_hop : route::two_hop));
+        // Calls in which ranks give parts know neither few servers nor, but for all-gathers, dissemination.
+        CHECK(p.one_hop_limit() > 0);
+    }
+}
+
 TEST_CASE("links: a bucket with few servers has every element once, in even shards, and servers take turns") {
     sizes const tensors(64, 16'384); // 64 KiB each
     plan const p = make_plan<fusion::per_tensor, sharding::balanced>(tensors, topology::uniform(64, 1), 4, 4,

@@ -17,9 +17,9 @@ namespace HERRING_NAMESPACE {
 
 /// The topology as far as the time of a bucket depends on it.
 struct network_shape {
-    int nodes = 2, local_ranks = 1, racks = 1;     ///< of the world, of the largest node, of the world
-    bool forwards = true;                          ///< dissemination is possible
-    std::uint32_t cores = 0;                       ///< shared by all ranks; 0: each rank has its own
+    int nodes = 2, local_ranks = 1, racks = 1; ///< of the world, of the largest node, of the world
+    bool forwards = true, few = true;          ///< dissemination, and fewer servers than nodes, are possible
+    std::uint32_t cores = 0;                   ///< shared by all ranks; 0: each rank has its own
     std::size_t element_bytes = 1, part_bytes = 1; ///< of an element, as stored and in a node's part
     std::size_t most_chunk_bytes = 256_KiB;
 };
@@ -93,7 +93,7 @@ constexpr choice choose(network_shape const& of, std::size_t bytes, links const&
         if (faster) static_cast<way&>(best) = other;
     };
     consider(route::one_hop, 1, 1, others, nodes * others, hop + wire(others * part));
-    for (number k = 1; k != 0; k = k == nodes ? 0 : std::min(2 * k, nodes))
+    for (number k = of.few ? 1 : nodes; k != 0; k = k == nodes ? 0 : std::min(2 * k, nodes))
         consider(route::two_hop, k, 1, nodes + k - 2, 2 * k * others,
                  2 * hop + wire(others * part / k) + wire(others * whole / k));
     auto const rounds = static_cast<number>(std::bit_width(others));

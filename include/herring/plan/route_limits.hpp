@@ -77,7 +77,9 @@ struct route_limits {
     /// Servers of a bucket of `bytes` bytes by two hops.
     constexpr int servers_of(std::size_t bytes) const noexcept {
         if (bytes <= whole_limit()) return 1;
-        return by_links() ? choose(shape(), bytes, tuning.links).servers : roles.server_count();
+        if (!by_links()) return roles.server_count();
+        choice const best = choose(shape(), bytes, tuning.links);
+        return best.path == route::two_hop ? best.servers : nodes;
     }
     /// The shape by which declared links choose.
     constexpr network_shape shape() const noexcept {
@@ -85,6 +87,7 @@ struct route_limits {
                 largest_node,
                 1 /* rack */,
                 nodes > 2 && even,
+                true,
                 tuning.shared_cores,
                 element_bytes,
                 parts.element_bytes,
@@ -204,20 +207,20 @@ constexpr std::size_t choose_sizes(route_limits& of) noexcept {
     if (by.rate_mbit == 0 || of.nodes < 2) return 0;
     if (by.latency_ns == 0) by.latency_ns = sizes.latency_ns;
     if (by.send_ns == 0 && by.receive_ns == 0) by.send_ns = by.receive_ns = sizes.message_ns / 2;
-    network_shape const shape = of.shape();
-    network_shape in_parts = shape; // of calls in which ranks give parts of a bucket
-    in_parts.forwards = false;
+    network_shape shape = of.shape();
     choice const any = choose(shape, 0, by);
     sizes.chunk_bytes = any.chunk_bytes;
     sizes.window_bytes = any.window_bytes;
     if (!of.by_links()) return any.bucket_bytes;
     auto const nodes = static_cast<std::size_t>(of.nodes), locals = static_cast<std::size_t>(of.largest_node);
     std::size_t const most = nodes == 2 ? of.one_hop_limit() : 4_MiB * locals / (nodes - 1);
-    sizes.one_hop_bytes = largest_size(
-        most, [&](std::size_t bytes) { return choose(in_parts, bytes, by).path == route::one_hop; });
+    shape.few = false; // the limits are also those of calls in which ranks give parts of a bucket
     sizes.dissemination_bytes = largest_size(8_MiB / nodes, [&](std::size_t bytes) {
         return choose(shape, bytes, by).path == route::dissemination;
     });
+    shape.forwards = false;
+    sizes.one_hop_bytes = largest_size(
+        most, [&](std::size_t bytes) { return choose(shape, bytes, by).path == route::one_hop; });
     sizes.one_hop_bytes_two_nodes = sizes.whole_bytes = 0;
     return any.bucket_bytes;
 }
@@ -232,8 +235,11 @@ constexpr route route_of(std::size_t bytes, route_limits const& of, bool undivid
         return bytes <= of.tuning.mailbox_bytes && of.largest_node > 2 ? route::mailbox : route::local;
     if (!of.all_have_both_roles()) return route::two_hop;
     if (undivided && bytes > 0) {
-        if (!twofold && bytes <= of.whole_limit()) return route::two_hop;
-        if (bytes <= of.dissemination_limit()) return route::dissemination;
+        route const best = !twofold && of.by_links() ? choose(of.shape(), bytes, of.tuning.links).path
+                           : !twofold && bytes <= of.whole_limit() ? route::two_hop
+                                                                   : route::dissemination;
+        if (best == route::two_hop || (best == route::dissemination && bytes <= of.dissemination_limit()))
+            return best;
     }
     return bytes <= of.one_hop_limit() ? route::one_hop : route::two_hop;
 }
