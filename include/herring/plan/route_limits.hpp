@@ -81,17 +81,15 @@ struct route_limits {
         choice const best = choose(shape(), bytes, tuning.links);
         return best.path == route::two_hop ? best.servers : nodes;
     }
-    /// The shape by which declared links choose.
+    /// The shape by which declared links choose; a world is one rack.
     constexpr network_shape shape() const noexcept {
-        return {nodes,
-                largest_node,
-                1 /* rack */,
-                nodes > 2 && even,
-                true,
-                tuning.shared_cores,
-                element_bytes,
-                parts.element_bytes,
-                tuning.max_message_bytes / parts.element_bytes * element_bytes};
+        return {.nodes = nodes,
+                .local_ranks = largest_node,
+                .forwards = nodes > 2 && even,
+                .cores = tuning.shared_cores,
+                .element_bytes = element_bytes,
+                .part_bytes = parts.element_bytes,
+                .most_chunk_bytes = tuning.max_message_bytes / parts.element_bytes * element_bytes};
     }
     /// True if one server is faster than dissemination because the ranks share few cores: its 2 · (nodes − 1)
     /// messages take less time of these cores than the nodes · ⌈log2 nodes⌉ of dissemination, and the server,
