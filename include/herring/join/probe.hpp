@@ -21,10 +21,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include <fcntl.h>
@@ -37,12 +37,14 @@ namespace HERRING_NAMESPACE::detail {
 
 /// Returns the median in two digits; 0 without samples, and where something disturbed them: the upper
 /// quartile is above twice the lower one.
-HERRING_SETUP inline std::uint32_t steady_median(std::vector<std::uint64_t> samples) {
-    std::sort(samples.begin(), samples.end());
+HERRING_SETUP inline std::uint32_t steady_median(std::span<int> samples) {
     std::size_t const n = samples.size();
+    std::qsort(samples.data(), n, sizeof(int), [](void const* a, void const* b) noexcept {
+        return *static_cast<int const*>(a) - *static_cast<int const*>(b); // none is below 0
+    });
     if (n == 0 || samples[n * 3 / 4] - samples[n / 4] > samples[n / 4]) return 0;
-    std::uint64_t const median = std::min<std::uint64_t>(samples[n / 2], most_link);
-    std::uint64_t scale = 1;
+    int const median = samples[n / 2];
+    int scale = 1;
     while (median / scale >= 100) scale *= 10;
     return static_cast<std::uint32_t>((median + scale / 2) / scale * scale);
 }
@@ -53,7 +55,10 @@ HERRING_SETUP inline std::uint32_t steady_median(std::vector<std::uint64_t> samp
 /// Blocks: until `end`, and 100 ms more where the other end does not answer.
 HERRING_SETUP inline std::array<std::uint32_t, 4> probe_pair(int socket, bool dials, time_point end) {
     std::vector<std::byte> block(64_KiB);
-    std::vector<std::uint64_t> trips, sends, receives, rates;
+    std::vector<int> trips, sends, receives, rates;
+    auto const add = [](std::vector<int>& to, std::uint64_t sample) {
+        to.push_back(static_cast<int>(std::min<std::uint64_t>(sample, most_link)));
+    };
     auto const send = [&](std::size_t size) {
         return ::send(socket, block.data(), size, MSG_NOSIGNAL) == static_cast<::ssize_t>(size);
     };
@@ -81,21 +86,20 @@ HERRING_SETUP inline std::array<std::uint32_t, 4> probe_pair(int socket, bool di
         std::uint64_t const between = spent();
         if (!receive()) return {};
         std::uint64_t const after = spent(), trip = ns(clock::now() - at) / 2;
-        sends.push_back(between - before);
-        receives.push_back(after - between);
-        trips.push_back(std::max(trip, after - before + 1) - (after - before));
+        add(sends, between - before);
+        add(receives, after - between);
+        add(trips, std::max(trip, after - before + 1) - (after - before));
     }
     block[0] = std::byte{1};
     std::uint64_t sent = 0; // in a slice of 10 ms
     for (bool going = send(64); going && clock::now() < end; sent += block.size()) {
         if (std::uint64_t const time = ns(clock::now() - at); time >= 10'000'000) {
-            rates.push_back(sent * 8000 / time);
+            add(rates, sent * 8000 / time);
             sent = 0, at = clock::now();
         }
         going = send(block.size());
     }
-    return {steady_median(std::move(trips)), steady_median(std::move(sends)),
-            steady_median(std::move(receives)), steady_median(std::move(rates))};
+    return {steady_median(trips), steady_median(sends), steady_median(receives), steady_median(rates)};
 }
 
 /// Collective: up to 16 pairs of nodes, one of each half of the world, measure at the same time, over TCP.
@@ -147,10 +151,11 @@ HERRING_SETUP inline links probe_links(world& ranks, links const& declared) {
     gather_result const told = ranks.all_gather(std::as_bytes(std::span(mine)));
     std::uint32_t* const figures[] = {&found.latency_ns, &found.send_ns, &found.receive_ns, &found.rate_mbit};
     for (std::size_t i = 0; i < mine.size(); ++i) {
-        std::vector<std::uint64_t> values;
+        std::vector<int> values;
         for (std::size_t r = 0; r < told.size(); ++r)
-            if (wire::read_value(told[r], mine) && mine[i] > 0) values.push_back(mine[i]);
-        if (*figures[i] == 0) *figures[i] = steady_median(std::move(values));
+            if (wire::read_value(told[r], mine) && mine[i] > 0 && mine[i] <= most_link)
+                values.push_back(static_cast<int>(mine[i]));
+        if (*figures[i] == 0) *figures[i] = steady_median(values);
         if (*figures[i] == 0) append(missing, {missing.empty() ? "" : ", ", names[i]});
     }
     if (half > 0 && !missing.empty() && ranks.rank() == 0)
