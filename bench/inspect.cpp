@@ -1,6 +1,7 @@
 // herring: reads a folder of recorder files: the program of bench/inspect.
 // SPDX-License-Identifier: Apache-2.0
 #include "timeline_inspect.hpp"
+#include "timeline_links.hpp"
 
 #include <herring/trace/perfetto.hpp>
 #include <herring/trace/timeline_report.hpp>
@@ -21,14 +22,15 @@ namespace {
 
 struct wanted {
     std::string folder, perfetto;
-    bool report = false;
+    bool report = false, links = false;
     std::uint64_t job = 0, reducer = 0; // 0: any
 };
 
 using key = std::pair<std::uint64_t, std::uint32_t>; // job and reducer
 
 int usage() {
-    std::fprintf(stderr, "usage: inspect DIR [--report] [--perfetto FILE] [--job HEX] [--reducer N]\n");
+    std::fprintf(stderr,
+                 "usage: inspect DIR [--report] [--links] [--perfetto FILE] [--job HEX] [--reducer N]\n");
     return 2;
 }
 
@@ -72,6 +74,7 @@ int inspect(wanted const& what) {
         std::printf("%s", bench::timeline_inspection(ranks).text().c_str());
         if (what.report)
             for (auto const& one : ranks) std::printf("%s", herring::timeline_report(one).text().c_str());
+        if (what.links) std::printf("%s", bench::timeline_links(ranks).text().c_str());
     }
     std::vector<herring::timeline_data>& shown = found[last];
     std::sort(shown.begin(), shown.end(), [](auto const& a, auto const& b) { return a.rank < b.rank; });
@@ -88,6 +91,8 @@ int main(int argc, char** argv) {
         bool const has_more = i + 1 < argc;
         if (word == "--report")
             what.report = true;
+        else if (word == "--links")
+            what.links = true;
         else if (word == "--perfetto" && has_more)
             what.perfetto = argv[++i];
         else if (word == "--job" && has_more)

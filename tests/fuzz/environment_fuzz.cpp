@@ -46,7 +46,8 @@ constexpr char const* names[] = {"HERRING_RANK",
                                  "HERRING_INTERFACE",
                                  "SLURM_STEP_NUM_TASKS",
                                  "OMPI_COMM_WORLD_LOCAL_SIZE",
-                                 "HERRING_CONTROL"};
+                                 "HERRING_CONTROL",
+                                 "HERRING_LINKS"};
 
 /// What a decoder throws has a name; anything else ends the program.
 template <class Work> void named(Work&& work) {
@@ -74,6 +75,19 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
                 (time.count() >= 0 && time <= std::chrono::milliseconds(999'999'999'999'000)) ||
                 time == herring::never,
             "a time is none, or in bounds");
+    std::string const declared = "HERRING_LINKS=" + std::string(whole.substr(0, whole.find('\0')));
+    named([&] {
+        char const* const entries[] = {declared.c_str(), nullptr};
+        herring::links const found = read_links({}, variables(entries), "join");
+        require(found == herring::links{} || found.rate_mbit > 0 || found.probe,
+                "links have a rate or a probe");
+        for (std::size_t i = 0; i < herring::links::count; ++i)
+            require(found[i] <= most_link, "and figures in bounds");
+        std::string const again =
+            found == herring::links{} ? "HERRING_LINKS=" : "HERRING_LINKS=" + to_string(found);
+        char const* const back[] = {again.c_str(), nullptr};
+        require(read_links({}, variables(back), "join") == found, "their text reads as they are");
+    });
     long long const number = number_in(whole, 5, 500);
     require(number == -1 || (number >= 5 && number <= 500), "a number is in its bounds");
     (void)number_after(std::string(whole), "MemTotal:", 1024);

@@ -309,6 +309,9 @@ void environment_corpus() {
     file("torchrun", "F=0\0G=2\0H=node0\0I=29500"sv);
     file("open-mpi", "J=1\0L=2\0]=2\0Y=7"sv);
     file("slurm", "O=3\0P=8\0Q=17\0R=gpu[07-09,12],login\0S=2"sv);
+    file("links", "latency=10000,rack_latency=3000,send=500,receive=500,rate=100000,queue=1048576"sv);
+    file("links-probe", "probe,rate=1000000000,rate=1"sv);
+    file("links-of-a-rank", "A=1\0B=4\0C=10.0.0.1:4711\0_=probe,latency=1"sv);
     file("address", "[::1]:4711"sv);
     file("no-address", "[::1"sv);
     file("nodes", "gpu[07-09"sv);

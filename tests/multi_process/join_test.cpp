@@ -340,6 +340,55 @@ TEST_CASE("join: a rank that gives other times than rank 0 is refused by name") 
           }) == 0);
 }
 
+TEST_CASE("join: rank 0's links hold for every rank that gives none, and for groups") {
+    std::string const address = free_address();
+    herring::links const given{.latency_ns = 10'000, .rate_mbit = 100'000};
+    CHECK(launch(3, [&](world& l) {
+              herring::join_options options = as(l.rank(), 3, address);
+              if (l.rank() != 1) options.links = given; // the same on two
+              world w = herring::join(options);
+              require(w.links() == given, "rank 0's links");
+              require(w.split(0).links() == given, "those of the world");
+              w.barrier(plenty);
+          }) == 0);
+}
+
+TEST_CASE("join: a rank with other links than rank 0 ends the world, with both on every rank") {
+    for (bool const rank_0_has : {true, false}) {
+        std::string const address = free_address();
+        std::string const both =
+            std::string("rank 1 has links rate=25000, rank 0 has ") + (rank_0_has ? "rate=100000" : "none");
+        CHECK(launch(3, [&](world& l) {
+                  herring::join_options options = as(l.rank(), 3, address);
+                  if (l.rank() == 0 && rank_0_has) options.links.rate_mbit = 100'000;
+                  if (l.rank() == 1) options.links.rate_mbit = 25'000;
+                  herring::failure const why = thrown_by([&] {
+                      world w = herring::join(options);
+                      w.barrier(plenty);
+                  });
+                  require(why.what == errc::mismatch, why.message());
+                  require(std::string(why.message()).find(both) != std::string::npos, why.message());
+              }) == 0);
+    }
+}
+
+TEST_CASE("join: a probe that rank 0 asks for gives all ranks the same links") {
+    std::string const address = free_address();
+    CHECK(launch(4, [&](world& l) {
+              herring::join_options options = as(l.rank(), 4, address);
+              options.node = std::to_string(l.rank());
+              if (l.rank() == 0) options.links = {.latency_ns = 12'345, .probe = true};
+              world w = herring::join(options);
+              herring::links const mine = w.links();
+              require(mine.latency_ns == 12'345 && mine.probe, "what is declared stays");
+              std::uint32_t const figures[] = {mine.send_ns, mine.receive_ns, mine.rate_mbit};
+              auto const all = w.all_gather(std::as_bytes(std::span(figures)));
+              for (auto const& one : all)
+                  require(std::ranges::equal(one, std::as_bytes(std::span(figures))),
+                          "the same on all ranks");
+          }) == 0);
+}
+
 TEST_CASE("join: who does not fit is refused with the reason, and the others join") {
     // Ranks 0 to 2 become the world; process 3 tries what is wrong, before and after.
     std::string const address = free_address();

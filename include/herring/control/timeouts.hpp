@@ -1,4 +1,4 @@
-// herring: reads the times of a world from options and variables.
+// herring: reads the times and the links of a world from options and variables.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_CONTROL_TIMEOUTS_HPP
 #define HERRING_CONTROL_TIMEOUTS_HPP
@@ -8,9 +8,12 @@
 #include "herring/control/control.hpp"
 #include "herring/control/variables.hpp"
 #include "herring/control/world_times.hpp"
+#include "herring/model/links.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -91,6 +94,41 @@ HERRING_SETUP inline world_times read_times(failure_detector_options const& dete
                     {options, "::failure_detector.verdict_timeout is ", timeout_text(times.verdict_timeout),
                      ", less than the reply_timeout, ", timeout_text(times.reply_timeout),
                      ": no verdict could be reached; give a longer one, or leave it out"});
+    return found;
+}
+
+/// Returns the links of the program, or else of HERRING_LINKS: "latency=10000,rate=100000", "probe".
+///
+/// Errors: `bad_argument` for a figure that is unknown, given twice or out of bounds, and without a rate.
+HERRING_SETUP inline links read_links(links const& option, variables const& from,
+                                      std::string_view operation) {
+    std::string_view const all = option == links{} ? from.text("HERRING_LINKS") : std::string_view();
+    links found = option;
+    for (std::string_view rest = all; !rest.empty();) {
+        std::string_view const entry = rest.substr(0, rest.find(','));
+        rest.remove_prefix(std::min(entry.size() + 1, rest.size()));
+        std::size_t i = 0;
+        while (i < links::count && !entry.starts_with(link_names[i])) ++i;
+        long long const value =
+            i < links::count ? number_in(entry.substr(entry.find('=') + 1), 1, most_link) : -1;
+        if (entry == "probe")
+            found.probe = true;
+        else if (value < 0 || found[i] != 0)
+            bad_setting({"HERRING_LINKS is '", all, "', where '", entry,
+                         "' is not one of latency=, rack_latency=, send=, receive= (ns), rate=, local_rate=, "
+                         "uplink_rate= (Mbit/s), queue= (bytes), each once with a number from 1 to ",
+                         most_link, ", and probe; write for example latency=10000,rate=100000"},
+                        operation);
+        else
+            found[i] = static_cast<std::uint32_t>(value);
+    }
+    bool bounded = true;
+    for (std::size_t i = 0; i < links::count; ++i) bounded = bounded && found[i] <= most_link;
+    if (!bounded || (found != links{} && found.rate_mbit == 0 && !found.probe))
+        bad_setting({"the links are ", to_string(found),
+                     bounded ? ", without a rate; add rate=, of a node's network in Mbit/s, or probe"
+                             : "; no figure is above 1000000000"},
+                    operation);
     return found;
 }
 

@@ -77,6 +77,10 @@ class world {
     /// options.
     std::chrono::milliseconds peer_timeout() const noexcept { return info().times.detector.peer_timeout; }
 
+    /// The declared or measured figures of the network, from which plans choose: rank 0's HERRING_LINKS or
+    /// `join_options::links`.
+    herring::links const& links() const noexcept { return state_->links; }
+
     /// Returns once every rank has called it, servers too: not while they serve.
     ///
     /// Blocks:  until the last rank arrives, at most `timeout`, or `default_timeout()`; a passed timeout ends

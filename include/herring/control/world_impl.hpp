@@ -119,6 +119,7 @@ HERRING_SEPARABLE world world::split(int colour, int key, std::chrono::milliseco
         made.local_address = info().local_address;
         made.ranks_on_this_machine = info().ranks_on_this_machine;
         made.times = info().times;
+        made.links = links();
     } catch (...) {
         group.control.table->destroy(group.control.self);
         throw;

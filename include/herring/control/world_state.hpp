@@ -17,6 +17,7 @@
 #include "herring/machine/identity.hpp"
 #include "herring/machine/monitor.hpp"
 #include "herring/machine/threads.hpp"
+#include "herring/model/links.hpp"
 #include "herring/model/topology.hpp"
 
 #include <atomic>
@@ -43,6 +44,7 @@ struct membership {
     std::string local_address = "127.0.0.1";
     int ranks_on_this_machine = 1;
     world_times times = resolve({});
+    herring::links links{};
     control_handle control = absent_control();
     std::uint64_t number = 0; ///< `split_group::number`; 0: not a group
 };
@@ -120,6 +122,7 @@ class world_state {
     membership const info;
     failure_detector detector{info.control, info.times.detector};
     data_sockets* const data = data_sockets::make(); ///< nullptr without memory
+    herring::links links = info.links;               ///< a probe at join changes them
 
     /// Held once. Takes the backend over, whatever happens. `of`: the world of which this one is a group.
     ///

@@ -19,6 +19,8 @@ struct fusion_state {
     std::size_t next_bytes = 0;     ///< bytes of the tensor that comes next (0: none, or empty)
     int servers = 1;                ///< servers that share a bucket
     int local_ranks = 1;            ///< ranks of the largest node
+    /// By declared links: bytes of a bucket that its messages pay for; 0: no links.
+    std::size_t links_bytes = 0;
 };
 
 template <class Policy>
@@ -72,7 +74,8 @@ namespace HERRING_NAMESPACE::fusion {
 
 /// Closes a bucket once it holds `Bytes`. `balanced_buffer<>` takes 25 MiB, or more where so many servers and
 /// ranks share a bucket that each would get less than 128 KiB of it. A named size is kept, unless `MinShard`
-/// is named too.
+/// is named too. With declared links (`herring::links`) the size follows from the rate and the cost of a
+/// message, unless one is named.
 ///
 /// Shape:   tensors in layout order → buckets of at least `Bytes`, or servers × local ranks × `MinShard`
 ///          where that is more; the last bucket holds the rest. A tensor is never split between buckets.
@@ -89,14 +92,15 @@ struct balanced_buffer {
     using needs = herring::needs<detail::buffer_above_zero<Bytes>>;
 
     /// The threshold for a world of this shape, in bytes.
-    static constexpr std::size_t threshold(int servers, int local_ranks) noexcept {
+    static constexpr std::size_t threshold(int servers, int local_ranks, std::size_t by_links = 0) noexcept {
+        if (Bytes == detail::no_size_named && by_links > 0) return by_links;
         std::size_t const grown =
             static_cast<std::size_t>(servers) * static_cast<std::size_t>(local_ranks) * MinShard;
         return servers > 1 && grown > bytes ? grown : bytes;
     }
 
     static constexpr bool closes(fusion_state const& state) noexcept {
-        return state.bucket_bytes >= threshold(state.servers, state.local_ranks);
+        return state.bucket_bytes >= threshold(state.servers, state.local_ranks, state.links_bytes);
     }
 };
 static_assert(fusion_policy<balanced_buffer<>>);

@@ -13,6 +13,7 @@
 #include "herring/crypto/secret.hpp"
 #include "herring/join/launcher.hpp"
 #include "herring/model/join_options.hpp"
+#include "herring/model/links.hpp"
 
 #include <atomic>
 #include <chrono>
@@ -36,6 +37,7 @@ struct join_target {
     std::string node{}, interface {};
     herring::role role = herring::role::worker;
     int rate = 0; // Mbit/s; 0: not declared
+    herring::links links{};
     std::optional<secrets> secret{};
     seal_provider const* seals = nullptr; // of control connections; nullptr: they are authenticated
     std::string source = "no launcher";   // where the rank comes from, for errors
@@ -138,7 +140,7 @@ HERRING_SETUP inline seal_provider const* read_protection(join_options const& op
     return linked;
 }
 
-/// Reads the role and the rate of this rank.
+/// Reads the role and the rate of this rank, and its links.
 ///
 /// Errors: `bad_argument` naming the option or variable, and its value.
 HERRING_SETUP inline void read_role(join_target& into, join_options const& options, variables const& from) {
@@ -151,15 +153,16 @@ HERRING_SETUP inline void read_role(join_target& into, join_options const& optio
                      ", or 0 where it is not declared"});
     into.rate = options.rate;
     if (into.rate == 0 && from.has("HERRING_RATE")) into.rate = from.number("HERRING_RATE", 1, most_rate);
+    into.links = read_links(options.links, from, "join");
 }
 
 /// Returns a line for stderr about unknown variables that begin with HERRING_; empty if there are none.
 HERRING_SETUP inline std::string unknown_variables(variables const& from) {
     static constexpr std::string_view known[] = {
-        "HERRING_ADDR",      "HERRING_CHAOS_SEED",  "HERRING_CONTROL",      "HERRING_DEFAULT_TIMEOUT",
-        "HERRING_INTERFACE", "HERRING_NODE",        "HERRING_PEER_TIMEOUT", "HERRING_RANK",
-        "HERRING_RATE",      "HERRING_ROLE",        "HERRING_SECRET",       "HERRING_SECRET_FILE",
-        "HERRING_SIZE",      "HERRING_TIMELINE_DIR"};
+        "HERRING_ADDR",        "HERRING_CHAOS_SEED", "HERRING_CONTROL",     "HERRING_DEFAULT_TIMEOUT",
+        "HERRING_INTERFACE",   "HERRING_LINKS",      "HERRING_NODE",        "HERRING_PEER_TIMEOUT",
+        "HERRING_RANK",        "HERRING_RATE",       "HERRING_ROLE",        "HERRING_SECRET",
+        "HERRING_SECRET_FILE", "HERRING_SIZE",       "HERRING_TIMELINE_DIR"};
     // Variables of module systems and of tests; a name that ends in _ is a prefix.
     static constexpr std::string_view others[] = {"HERRING_DIR",   "HERRING_HOME",      "HERRING_ROOT",
                                                   "HERRING_TEST_", "HERRING_STAND_IN_", "HERRING_TORCH_"};

@@ -12,6 +12,7 @@
 #include "herring/crypto/random.hpp"
 #include "herring/crypto/secret_key.hpp"
 #include "herring/join/environment.hpp"
+#include "herring/join/probe.hpp"
 #include "herring/machine/address.hpp"
 #include "herring/machine/descriptor.hpp"
 #include "herring/machine/identity.hpp"
@@ -118,6 +119,7 @@ HERRING_SETUP inline world join_as(join_target who, std::chrono::milliseconds ti
         alone.has_secret = true;
         alone.map = topology({0}, {who.role}, {who.rate});
         alone.times = resolve(who.times);
+        alone.links = who.links;
         alone.control = control_alone::make(who.on_failure);
         return world(std::move(alone));
     }
@@ -138,6 +140,7 @@ HERRING_SETUP inline world join_as(join_target who, std::chrono::milliseconds ti
     joining.boot = boot_id();
     joining.role = who.role;
     joining.rate = who.rate;
+    joining.links = who.links;
     joining.secret = std::move(who.secret);
     joining.seals = who.seals;
     joining.listeners = std::move(listeners);
@@ -159,7 +162,17 @@ HERRING_SETUP inline world join_as(join_target who, std::chrono::milliseconds ti
     joining.times = resolve(who.times);
     membership joined = rendezvous::join_world(std::move(joining));
     if (!own.empty()) joined.local_address = own;
-    return world(std::move(joined));
+    world here(std::move(joined));
+    if (who.links != links{} && who.links != here.links()) {
+        failure const why = failure::make(errc::mismatch, who.rank, 0, "join",
+                                          {"rank ", who.rank, " has links ", to_string(who.links),
+                                           ", rank 0 has ", to_string(here.links()),
+                                           "; give all ranks the same HERRING_LINKS, or rank 0 alone"});
+        here.fail(why);
+        throw error(why);
+    }
+    if (here.links().probe) here.state().links = probe_links(here, here.links());
+    return here;
 }
 
 } // namespace HERRING_NAMESPACE::detail

@@ -81,6 +81,7 @@ HERRING_SETUP inline world launched_world(shared_region* region, int rank, topol
     joined.has_secret = true;
     joined.ranks_on_this_machine = map.size();
     joined.times = times;
+    joined.links = read_links({}, variables::of_process(), "launch");
     joined.control = control_shared::make(region, rank, on_failure);
     return world(std::move(joined));
 }

@@ -5,6 +5,7 @@
 
 #include "herring/base/bytes.hpp"
 #include "herring/base/config.hpp"
+#include "herring/model/links.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -49,6 +50,9 @@ struct exchange_tuning {
     std::size_t whole_bytes = 0;
     /// Cores shared by all ranks of the world, if fewer than ranks; else 0. Set by the reducer.
     std::uint32_t shared_cores = 0;
+    /// With a rate: chunk, window, routes and bucket sizes follow from these figures in place of the sizes
+    /// above. Set by the reducer.
+    herring::links links{};
 
     friend constexpr bool operator==(exchange_tuning const&, exchange_tuning const&) = default;
 };

@@ -59,7 +59,7 @@ struct division {
     int rank = -1;                       ///< the rank that reports errors; -1: not known
     char const* operation = "make_plan"; ///< the call that divides
     std::size_t bucket = no_number;      ///< no_number: a piece of the call's buffer
-    server_id whole{0};                  ///< the server that takes the whole bucket if it is small
+    server_id whole{0}; ///< the server that takes the whole bucket if it is small, or the first of a few
     /// Numbers that a node's part has for each element; a slot has room for those of a chunk.
     std::size_t part_width = 1;
     bool twofold = false;          ///< two results for each element
@@ -162,10 +162,15 @@ constexpr void divide(bucket& result, bucket_view const& view, route_limits cons
         chunks += part.chunks;
         shards.push_back(part);
     };
-    bool const whole = view.elements * facts.element_bytes * width <= facts.whole_limit() &&
-                       (!of.twofold || !facts.all_have_both_roles());
-    if (whole && result.path == route::two_hop) {
-        add(0, view.elements, of.whole);
+    int const all = facts.roles.server_count();
+    int const servers = of.twofold && facts.all_have_both_roles()
+                            ? all
+                            : facts.servers_of(view.elements * facts.element_bytes * width);
+    if (servers < all && result.path == route::two_hop) {
+        std::size_t const each =
+            split_elements(view.elements, divide_up(view.elements, static_cast<std::size_t>(servers)), line);
+        for (std::size_t at = 0, s = of.whole.place(); at < view.elements; at += each, ++s)
+            add(at, std::min(each, view.elements - at), server_id::at(s % static_cast<std::size_t>(all)));
     } else if (result.path == route::two_hop) {
         shard_check check(view, facts.roles.server_count());
         auto const assign = [&](std::size_t offset, std::size_t elements, server_id server) {

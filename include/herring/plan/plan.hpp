@@ -178,10 +178,17 @@ HERRING_SETUP constexpr plan make_plan(std::span<std::size_t const> elements, to
     result.line_elements =
         64 / std::gcd(std::size_t{64}, element_bytes); // for 24 bytes: 8 elements, which are 3 lines
     result.tuning = tuning;
+    if (result.nodes > 1 && tuning.links.uplink_rate_mbit > 0)
+        detail::refuse_plan({"the links have an uplink_rate, and no racks are declared: declare racks, or "
+                             "leave it out"});
+    std::size_t links_bytes = detail::choose_sizes(result);
+    if (links_bytes > 0) // execution numbers have 12 bits
+        links_bytes = std::max(links_bytes, all * element_bytes / result.max_splits());
     result.tensors.reserve(elements.size());
-    if constexpr (requires { Fusion::threshold(1, 1), Fusion::bytes, Fusion::min_shard_bytes; }) {
+    if constexpr (requires { Fusion::threshold(1, 1, 0), Fusion::bytes, Fusion::min_shard_bytes; }) {
         result.fusion_bytes = Fusion::bytes;
-        result.grown_fusion_bytes = Fusion::threshold(result.roles.server_count(), result.largest_node);
+        result.grown_fusion_bytes =
+            Fusion::threshold(result.roles.server_count(), result.largest_node, links_bytes);
         result.least_share_bytes = Fusion::min_shard_bytes;
     }
 
@@ -207,7 +214,7 @@ HERRING_SETUP constexpr plan make_plan(std::span<std::size_t const> elements, to
             detail::divide<Sharding>(part, {size, result.line_elements, in_part}, result, result.shards,
                                      {.bucket = result.buckets.size(), .whole = loads.least()});
             result.buckets.push_back(part);
-            if (result.whole_limit() > 0) loads.add(part, result.shards);
+            if (result.whole_limit() > 0 || result.by_links()) loads.add(part, result.shards);
             count = 0;
         }
         open.clear();
@@ -219,9 +226,12 @@ HERRING_SETUP constexpr plan make_plan(std::span<std::size_t const> elements, to
         open.push_back({i, end - start, padded});
         if (elements[i] > 0) filled = end + elements[i];
         end += padded;
-        fusion_state const state{(end - start) * element_bytes, open.size(),
+        fusion_state const state{(end - start) * element_bytes,
+                                 open.size(),
                                  i + 1 < elements.size() ? elements[i + 1] * element_bytes : 0,
-                                 result.roles.server_count(), result.largest_node};
+                                 result.roles.server_count(),
+                                 result.largest_node,
+                                 links_bytes};
         bool const full = Fusion::closes(state);
         if (Fusion::closes(state) != full) // all ranks must close the same buckets
             detail::refuse_plan({"fusion policy '", policy_name<Fusion>(), "', bucket ",

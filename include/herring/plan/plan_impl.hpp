@@ -39,13 +39,31 @@ HERRING_SEPARABLE std::string to_string(plan const& p) {
     if (p.fusion_bytes > 0) {
         text += "; a bucket is full with " + std::to_string(p.grown_fusion_bytes) + " bytes";
         if (p.grown_fusion_bytes != p.fusion_bytes)
-            text += " in place of " + std::to_string(p.fusion_bytes) + ", for " +
-                    std::to_string(p.roles.server_count()) + " servers x " + std::to_string(p.largest_node) +
-                    " ranks get at least " + std::to_string(p.least_share_bytes) + " of it each";
+            text += " in place of " + std::to_string(p.fusion_bytes) +
+                    (p.tuning.links.rate_mbit > 0
+                         ? ", by the links"
+                         : ", for " + std::to_string(p.roles.server_count()) + " servers x " +
+                               std::to_string(p.largest_node) + " ranks get at least " +
+                               std::to_string(p.least_share_bytes) + " of it each");
     }
     for (route const r : {route::mailbox, route::local, route::one_hop, route::two_hop, route::dissemination})
         if (std::size_t const count = by_route[static_cast<std::size_t>(r)]; count > 0)
             text += "; " + std::to_string(count) + " by " + to_string(r);
+    if (p.by_links()) {
+        std::size_t most = 0;
+        for (bucket const& b : p.buckets) most = std::max(most, b.elements * p.element_bytes);
+        choice const best = choose(p.shape(), most, p.tuning.links);
+        auto const add = [&](char const* what, way const& one) {
+            detail::append(text, {what, to_string(one.path), " and ", one.servers, " servers at ", one.levels,
+                                  " levels in ", one.time_ns / 1000, " us"});
+        };
+        detail::append(text, {"; links ", to_string(p.tuning.links), ": chunks of ", best.chunk_bytes,
+                              " bytes, windows of ", best.window_bytes, ", one hop up to ", p.one_hop_limit(),
+                              ", dissemination up to ", p.dissemination_limit(), "; a bucket of ", most,
+                              " bytes by"});
+        add(" ", best);
+        add(", next best ", best.next);
+    }
     if (!p.all_have_both_roles()) {
         detail::server_loads loads(p.roles);
         for (bucket const& b : p.buckets) loads.add(b, p.shards);

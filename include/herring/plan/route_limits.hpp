@@ -9,6 +9,7 @@
 #include "herring/model/roles.hpp"
 #include "herring/model/tunings.hpp"
 #include "herring/plan/bucket.hpp"
+#include "herring/plan/choose.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -32,7 +33,6 @@ struct route_limits {
     /// Replaces `tuning.chunk_bytes` in calls, whose pieces have no larger chunks among many ranks. 0: the
     /// tuning holds.
     std::size_t call_chunk_bytes = 0;
-
     /// Upper bound on the bytes of a chunk that lies in a slot, once the plan's buckets are divided.
     constexpr std::size_t chunk_bytes() const noexcept {
         return call_chunk_bytes > 0 ? call_chunk_bytes : tuning.chunk_bytes;
@@ -69,6 +69,27 @@ struct route_limits {
         if (all_have_both_roles())
             return shares_few_cores() ? std::min(tuning.whole_bytes, tuning.chunk_bytes) : 0;
         return std::min(tuning.one_hop_bytes, tuning.chunk_bytes);
+    }
+    /// True if declared links choose the ways of buckets; servers of their own keep their limits.
+    constexpr bool by_links() const noexcept {
+        return tuning.links.rate_mbit > 0 && nodes > 1 && all_have_both_roles();
+    }
+    /// Servers of a bucket of `bytes` bytes by two hops.
+    constexpr int servers_of(std::size_t bytes) const noexcept {
+        if (bytes <= whole_limit()) return 1;
+        if (!by_links()) return roles.server_count();
+        choice const best = choose(shape(), bytes, tuning.links);
+        return best.path == route::two_hop ? best.servers : nodes;
+    }
+    /// The shape by which declared links choose; a world is one rack.
+    constexpr network_shape shape() const noexcept {
+        return {.nodes = nodes,
+                .local_ranks = largest_node,
+                .forwards = nodes > 2 && even,
+                .cores = tuning.shared_cores,
+                .element_bytes = element_bytes,
+                .part_bytes = parts.element_bytes,
+                .most_chunk_bytes = tuning.max_message_bytes / parts.element_bytes * element_bytes};
     }
     /// True if one server is faster than dissemination because the ranks share few cores: its 2 · (nodes − 1)
     /// messages take less time of these cores than the nodes · ⌈log2 nodes⌉ of dissemination, and the server,
@@ -115,7 +136,8 @@ struct route_limits {
         if (nodes < 3 || !even || !all_have_both_roles()) return 0;
         auto const messages = static_cast<std::uint64_t>(nodes - 1),
                    rounds = std::uint64_t{dissemination_rounds()};
-        bool const pays = (messages - rounds) * tuning.message_ns > (rounds - 1) * tuning.latency_ns;
+        bool const pays =
+            by_links() || (messages - rounds) * tuning.message_ns > (rounds - 1) * tuning.latency_ns;
         if (!pays) return 0;
         std::size_t const carried = tuning.max_message_bytes / parts.bytes(dissemination_message_parts());
         return std::min(tuning.dissemination_bytes / element_bytes, carried) * element_bytes;
@@ -174,6 +196,45 @@ constexpr route_limits in_bytes(route_limits of) {
     return of;
 }
 
+/// The largest size up to which `holds`, at most `most`.
+template <class Holds> constexpr std::size_t largest_size(std::size_t most, Holds const& holds) noexcept {
+    std::size_t least = 0;
+    while (least < most) {
+        std::size_t const middle = most - (most - least) / 2;
+        holds(middle) ? least = middle : most = middle - 1;
+    }
+    return least;
+}
+
+/// Replaces sizes of the tuning by those that declared links choose, and returns the bytes of a full bucket;
+/// 0, and nothing is changed, without links or on one node.
+///
+/// Shape: staging of one hop, and of dissemination, keeps below 32 MiB a rank. One hop between two nodes
+///        keeps its limit: it moves no more bytes than two hops, but both nodes sum all of them.
+constexpr std::size_t choose_sizes(route_limits& of) noexcept {
+    exchange_tuning& sizes = of.tuning;
+    links& by = sizes.links;
+    if (by.rate_mbit == 0 || of.nodes < 2) return 0;
+    if (by.latency_ns == 0) by.latency_ns = sizes.latency_ns;
+    if (by.send_ns == 0 && by.receive_ns == 0) by.send_ns = by.receive_ns = sizes.message_ns / 2;
+    network_shape shape = of.shape();
+    choice const any = choose(shape, 0, by);
+    sizes.chunk_bytes = any.chunk_bytes;
+    sizes.window_bytes = any.window_bytes;
+    if (!of.by_links()) return any.bucket_bytes;
+    auto const nodes = static_cast<std::size_t>(of.nodes), locals = static_cast<std::size_t>(of.largest_node);
+    std::size_t const most = nodes == 2 ? of.one_hop_limit() : 4_MiB * locals / (nodes - 1);
+    shape.few = false; // the limits are also those of calls in which ranks give parts of a bucket
+    sizes.dissemination_bytes = largest_size(8_MiB / nodes, [&](std::size_t bytes) {
+        return choose(shape, bytes, by).path == route::dissemination;
+    });
+    shape.forwards = false;
+    sizes.one_hop_bytes = largest_size(
+        most, [&](std::size_t bytes) { return choose(shape, bytes, by).path == route::one_hop; });
+    sizes.one_hop_bytes_two_nodes = sizes.whole_bytes = 0;
+    return any.bucket_bytes;
+}
+
 /// The route of a bucket of `bytes` bytes. `undivided`: each rank gives the whole bucket or nothing, and
 /// takes the whole bucket or nothing; for a bucket with owners, dissemination is chosen by the size of the
 /// owners' parts. `twofold`: the bucket has two results for each element, which one server would return one
@@ -184,8 +245,11 @@ constexpr route route_of(std::size_t bytes, route_limits const& of, bool undivid
         return bytes <= of.tuning.mailbox_bytes && of.largest_node > 2 ? route::mailbox : route::local;
     if (!of.all_have_both_roles()) return route::two_hop;
     if (undivided && bytes > 0) {
-        if (!twofold && bytes <= of.whole_limit()) return route::two_hop;
-        if (bytes <= of.dissemination_limit()) return route::dissemination;
+        route const best = !twofold && of.by_links() ? choose(of.shape(), bytes, of.tuning.links).path
+                           : !twofold && bytes <= of.whole_limit() ? route::two_hop
+                                                                   : route::dissemination;
+        if (best == route::two_hop || (best == route::dissemination && bytes <= of.dissemination_limit()))
+            return best;
     }
     return bytes <= of.one_hop_limit() ? route::one_hop : route::two_hop;
 }

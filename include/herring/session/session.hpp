@@ -87,6 +87,7 @@ template <class Transport, class IntraNode> class session_links : public session
         chosen.max_message_bytes = Transport::facts.max_message;
         if (cores_.any) chosen.latency_ns = 0; // another rank works meanwhile
         chosen.shared_cores = cores_.all;
+        chosen.links = ranks_.links();
         chosen.local_chunk_bytes = IntraNode::facts.tuning.local_chunk_bytes;
         chosen.mailbox_bytes = IntraNode::facts.tuning.mailbox_bytes;
         chosen.split_bytes = splits_buckets(traits, topology_) ? IntraNode::facts.tuning.split_bytes : 0;

@@ -279,6 +279,39 @@ TEST_CASE("join: HERRING_* go before launchers, options before both") {
     CHECK(found.interface == "lo");
 }
 
+TEST_CASE("join: links come from the option or the variable, and what is wrong with them is said") {
+    variables place{{"HERRING_RANK", "1"}, {"HERRING_SIZE", "2"}, {"HERRING_ADDR", "h:4711"}};
+    CHECK(read(place).links == herring::links{});
+    place["HERRING_LINKS"] =
+        "latency=10000,rack_latency=3000,send=500,receive=600,rate=100000,local_rate=400000,"
+        "uplink_rate=800000,queue=1048576";
+    herring::links const all{10'000, 3'000, 500, 600, 100'000, 400'000, 800'000, 1 << 20};
+    CHECK(read(place).links == all);
+    join_options options;
+    options.links = {.rate_mbit = 7};
+    CHECK(read(place, options).links == options.links);
+    options.links = {.latency_ns = 7};
+    CHECK(says(error_of(place, options), {"the links are latency=7, without a rate; add rate="}));
+    options.links = {.rate_mbit = 1'000'000'001};
+    CHECK(says(error_of(place, options), {"rate=1000000001; no figure is above 1000000000"}));
+    place["HERRING_LINKS"] = "probe";
+    CHECK(read(place).links == herring::links{.probe = true});
+    place["HERRING_LINKS"] = "probe,rate=1000000000";
+    CHECK(read(place).links == herring::links{.rate_mbit = 1'000'000'000, .probe = true});
+    place["HERRING_LINKS"] = "latency=5";
+    CHECK(says(error_of(place), {"the links are latency=5, without a rate"}));
+    for (char const* const entry :
+         {"speed=1", "rate", "rate=", "rate=0", "rate=-1", "rate=1e9", "rate=1000000001", "Rate=1", "rate =1",
+          "rate=1 ", "rate=1=2", "probe=1", "=5", "rate=99999999999999999999"}) {
+        place["HERRING_LINKS"] = std::string("latency=1,") + entry + ",send=1";
+        CHECK(says(error_of(place), {std::string("where '") + entry + "' is not one of latency="}));
+    }
+    for (char const* const text : {"rate=1,rate=1", "rate=1,,send=1", ",", "rate=1;send=1"}) {
+        place["HERRING_LINKS"] = text;
+        CHECK(says(error_of(place), {std::string("HERRING_LINKS is '") + text + "'"}));
+    }
+}
+
 TEST_CASE("join: a role and a rate come from options and variables") {
     variables place{{"HERRING_RANK", "1"}, {"HERRING_SIZE", "2"}, {"HERRING_ADDR", "h:4711"}};
     CHECK(read(place).role == herring::role::worker);
@@ -640,17 +673,19 @@ TEST_CASE("join: rank 0 without a secret says so where others than its machine r
             herring::detail::resolve(host, 0, herring::clock::now() + std::chrono::seconds(5), why);
         return at.empty() ? -1 : herring::detail::listen_on(at[0]);
     };
-    int const near = listening("127.0.0.1");
-    REQUIRE(near >= 0);
-    CHECK(said_by([&] { herring::detail::warn_without_secret({near}); }).empty());
+    std::vector<herring::detail::descriptor> listeners;
+    auto const warned = [&] {
+        REQUIRE(listeners.back().get() >= 0);
+        return said_by([&] { herring::detail::warn_without_secret(listeners); });
+    };
+    listeners.emplace_back(listening("127.0.0.1"));
+    CHECK(warned().empty());
     // Every interface stands for one that is not the loopback.
-    int const far = listening("0.0.0.0");
-    REQUIRE(far >= 0);
-    std::string const said = said_by([&] { herring::detail::warn_without_secret({near, far, far}); });
+    listeners.emplace_back(listening("0.0.0.0"));
+    listeners.emplace_back(listening("0.0.0.0"));
+    std::string const said = warned();
     CHECK(says(said, {"WITHOUT A SECRET", "HERRING_SECRET_FILE"}));
     CHECK(said.find('\n') == said.size() - 1);
-    ::close(near);
-    ::close(far);
 }
 
 TEST_CASE("join: HERRING_CONTROL says whether control connections are sealed, where the program can") {

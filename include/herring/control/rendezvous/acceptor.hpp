@@ -310,7 +310,8 @@ class acceptor : public control_endpoint<coordinator> {
         job_ = random_bits();
         node_ids_ = topology::of_names({nodes.data(), nodes.size()}, {roles_.data(), roles_.size()}).node_of;
         machine_ids_ = topology::of_names({boots.data(), boots.size()}).node_of;
-        wire::welcome told{job_, settings_.times, node_ids_, machine_ids_, rates_, std::move(roles_)};
+        wire::welcome told{job_,   settings_.times,   node_ids_,      machine_ids_,
+                           rates_, std::move(roles_), settings_.links};
         byte_buffer const body = told.write();
         roles_ = std::move(told.roles);
         stage_ = stage::joined;

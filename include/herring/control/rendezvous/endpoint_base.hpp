@@ -187,6 +187,7 @@ class endpoint_base {
         world.has_secret = settings_.secret.has_value();
         world.local_address = local_address_;
         world.times = settings_.times;
+        world.links = settings_.links;
         world.ranks_on_this_machine = 0;
         for (int const id : machine_ids_)
             if (id == machine_ids_[at(settings_.rank)]) ++world.ranks_on_this_machine;

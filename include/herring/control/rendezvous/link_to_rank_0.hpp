@@ -366,6 +366,7 @@ class link_to_rank_0 : public control_endpoint<participant> {
         if (char const* const wrong = told.read(body, at(settings_.size))) return protocol_error(from, wrong);
         job_ = told.job;
         settings_.times = told.times;
+        settings_.links = told.links;
         node_ids_ = std::move(told.nodes);
         machine_ids_ = std::move(told.machines);
         roles_ = std::move(told.roles);

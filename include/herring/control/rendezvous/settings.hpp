@@ -12,6 +12,7 @@
 #include "herring/crypto/secret.hpp"
 #include "herring/machine/address.hpp"
 #include "herring/machine/descriptor.hpp"
+#include "herring/model/links.hpp"
 #include "herring/model/topology.hpp"
 
 #include <chrono>
@@ -31,6 +32,7 @@ struct settings {
     std::string node{}, boot{};
     herring::role role = herring::role::worker;
     int rate = 0;                         // of this rank's network, in Mbit/s; 0: not declared
+    herring::links links{};               // of this rank, then of rank 0
     std::optional<secrets> secret{};      // none: no rank has to prove anything
     seal_provider const* seals = nullptr; // control connections, where there is a secret
     time_point deadline{};

@@ -7,6 +7,7 @@
 #include "herring/base/config.hpp"
 #include "herring/control/failure/deadlock.hpp"
 #include "herring/control/world_times.hpp"
+#include "herring/model/links.hpp"
 #include "herring/net/frame.hpp"
 
 #include <cstddef>
@@ -91,10 +92,10 @@ inline constexpr std::size_t blob_limit = std::size_t{64} << 20; // of one rank 
 inline constexpr std::uint32_t body_limit = 0x7FFFFFFFu;
 inline constexpr std::size_t words_limit = 8192; // of a message that carries texts
 
-/// Returns the bytes of a welcome to a world of `ranks`: job, times, node, machine, rate and role of each
-/// rank.
+/// Returns the bytes of a welcome to a world of `ranks`: job, times, links, node, machine, rate and role of
+/// each rank.
 constexpr std::size_t welcome_bytes(std::size_t ranks) noexcept {
-    return 8 + 8 * world_times::count + 13 * ranks;
+    return 8 + 8 * world_times::count + 4 * links::count + 1 + 13 * ranks;
 }
 
 /// The sender of a message, and when it came.

@@ -15,6 +15,7 @@
 #include "herring/control/world_times.hpp"
 #include "herring/crypto/secret_key.hpp"
 #include "herring/machine/time.hpp"
+#include "herring/model/links.hpp"
 #include "herring/model/topology.hpp"
 #include "herring/net/handshake.hpp"
 
@@ -152,12 +153,15 @@ struct welcome {
         machines{};           // by rank: numbers below that of ranks, in order of the first rank that has one
     std::vector<int> rates{}; // by rank, in Mbit/s; 0: not declared
     fixed_array<role> roles{}; // by rank; a server's node has no other rank
+    herring::links links{};
 
     HERRING_SETUP byte_buffer write() const {
         byte_buffer out;
         append<std::uint64_t>(out, job);
         for (std::size_t i = 0; i < world_times::count; ++i)
             append<std::uint64_t>(out, static_cast<std::uint64_t>(times[i].count()));
+        for (std::size_t i = 0; i < links.count; ++i) append<std::uint32_t>(out, links[i]);
+        append<std::uint8_t>(out, links.probe ? 1 : 0);
         for (std::size_t r = 0; r < nodes.size(); ++r) {
             append<std::uint32_t>(out, static_cast<std::uint32_t>(nodes[r]));
             append<std::uint32_t>(out, static_cast<std::uint32_t>(machines[r]));
@@ -176,6 +180,12 @@ struct welcome {
             if (time < time_names[i].least) return "times that no rank would choose";
             times[i] = time;
         }
+        for (std::size_t i = 0; i < links.count; ++i)
+            if ((links[i] = in.number<std::uint32_t>()) > most_link)
+                return "links that no rank would declare";
+        auto const probe = in.number<std::uint8_t>();
+        if (probe > 1) return "links that no rank would declare";
+        links.probe = probe == 1;
         nodes.clear();
         machines.clear();
         rates.clear();

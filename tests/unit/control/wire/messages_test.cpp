@@ -73,7 +73,7 @@ TEST_CASE("wire: a blocked report comes back, and one that is cut or too long do
 TEST_CASE("wire: what one kind of message may carry depends on who sends it, and when") {
     constexpr wire::sender stranger{4, false, false}, not_yet{4, true, false}, rank{4, false, true},
         rank_0{4, true, true};
-    CHECK(wire::most_body(message_kind::welcome, not_yet) == 8 + 8 * world_times::count + 13 * 4);
+    CHECK(wire::most_body(message_kind::welcome, not_yet) == 8 + 8 * world_times::count + 33 + 13 * 4);
     CHECK(wire::most_body(message_kind::welcome, rank_0) == 0);
     CHECK(wire::most_body(message_kind::hello, stranger) == wire::hello_limit - wire::head_bytes);
     CHECK(wire::most_body(message_kind::contribute, rank) == wire::blob_limit);
@@ -150,6 +150,7 @@ TEST_CASE(
     wire::welcome told{7,         resolve({}),    {0, 0, 1},
                        {0, 1, 1}, {0, 0, 25'000}, herring::detail::fixed_array<herring::role>(3)};
     told.roles[2] = herring::role::server;
+    told.links = {.latency_ns = 10'000, .rate_mbit = 100'000, .queue_bytes = 1'000'000'000, .probe = true};
     byte_buffer const bytes = told.write();
     wire::welcome read;
     REQUIRE(read.read(bytes, 3) == nullptr);
@@ -159,6 +160,13 @@ TEST_CASE(
     CHECK(read.machines == told.machines);
     for (std::size_t r = 0; r < 3; ++r) CHECK(read.roles[r] == told.roles[r]);
     CHECK(read.rates == told.rates);
+    CHECK(read.links == told.links);
+    byte_buffer beyond = told.write(), odd = told.write(); // links lie behind 8 bytes and the times
+    std::size_t const behind = 8 + 8 * herring::detail::world_times::count;
+    beyond.data()[behind + 3] = std::byte{0x40};
+    odd.data()[behind + 32] = std::byte{2};
+    CHECK(read.read(beyond, 3) != nullptr);
+    CHECK(read.read(odd, 3) != nullptr);
     for (std::size_t const shares : {0u, 1u}) { // a server on the node of a worker
         wire::welcome wrong{7,         resolve({}), {0, 0, 1},
                             {0, 1, 1}, {0, 0, 0},   herring::detail::fixed_array<herring::role>(3)};
