@@ -13,8 +13,8 @@ namespace HERRING_NAMESPACE {
 ///
 /// Reads:    HERRING_RANK, HERRING_SIZE and HERRING_ADDR=host:port; else the variables of torchrun, Open MPI,
 ///           MPICH or Slurm; without any, the process is a world by itself. In all cases also HERRING_NODE,
-///           HERRING_ROLE, HERRING_RATE, HERRING_SECRET or HERRING_SECRET_FILE, HERRING_CONTROL,
-///           HERRING_INTERFACE, HERRING_PEER_TIMEOUT and HERRING_DEFAULT_TIMEOUT.
+///           HERRING_RACK, HERRING_ROLE, HERRING_RATE, HERRING_SECRET or HERRING_SECRET_FILE,
+///           HERRING_CONTROL, HERRING_INTERFACE, HERRING_PEER_TIMEOUT and HERRING_DEFAULT_TIMEOUT.
 /// Blocks:   until all ranks have joined, at most `options.timeout` and a second.
 /// Threads:  starts one, which sleeps on the control connections as long as the world lives.
 /// Errors:   `timeout` naming the missing ranks, `refused`, `mismatch`, `unreachable`, `no_resources`,

@@ -137,6 +137,7 @@ constexpr std::uint64_t digest_of(plan const& p) noexcept {
     digest sum;
     sum.add(p.elements).add(p.element_bytes).add(p.parts.element_bytes);
     for (int const node : p.roles.contributors) sum.add(node);
+    for (int const rack : p.racks) sum.add(rack);
     for (std::size_t s = 0; s < p.roles.servers.size(); ++s)
         sum.add(p.roles.servers[s]).add(p.roles.share(server_id::at(s)));
     for (placed_tensor const& t : p.tensors) sum.add(t.offset).add(t.elements).add(t.bucket);
@@ -171,6 +172,7 @@ HERRING_SETUP constexpr plan make_plan(std::span<std::size_t const> elements, to
             detail::defect_of(result.roles, map, Placement::facts.dedicated_servers);
         defect.what != nullptr)
         detail::refuse_roles(policy_name<Placement>(), defect, map);
+    for (int n = 0; map.racks() > 1 && n < map.nodes(); ++n) result.racks.push_back(map.rack(n));
     result.contributing_ranks = result.roles.contributing_ranks(map);
     result.parts = {element_bytes, part_kind::stored};
     if (accumulator_bytes != element_bytes && result.roles.largest_contributor(map) > 1)

@@ -35,6 +35,7 @@ HERRING_SEPARABLE std::string to_string(plan const& p) {
                        std::to_string(p.shards.size()) + " shards, " + std::to_string(chunks) + " chunks; " +
                        std::to_string(p.nodes) + " nodes of at most " + std::to_string(p.largest_node) +
                        " ranks";
+    if (!p.racks.empty()) text += " in " + std::to_string(p.racks.back() + 1) + " racks";
     if (!p.rank_order) text += ", whose parts are combined in no order: bits may differ from run to run";
     if (p.fusion_bytes > 0) {
         text += "; a bucket is full with " + std::to_string(p.grown_fusion_bytes) + " bytes";

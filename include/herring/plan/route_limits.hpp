@@ -14,6 +14,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 namespace HERRING_NAMESPACE {
 
@@ -26,6 +27,7 @@ struct route_limits {
     int nodes = 1;
     int largest_node = 1;
     herring::roles roles;       ///< of the nodes
+    std::vector<int> racks;     ///< node → rack, ascending; empty: there is one
     int contributing_ranks = 1; ///< ranks of all contributors
     bool even = true;           ///< all nodes have the same number of ranks
     bool rank_order = true;     ///< the parts of a node are combined in rank order

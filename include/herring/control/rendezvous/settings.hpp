@@ -27,7 +27,7 @@ struct settings {
     fixed_array<endpoint> addresses{}; // where rank 0 listens, as this rank resolved it
     std::vector<int> listeners{};      // rank 0: sockets that listen there; the endpoint closes them
     std::string address_text{};        // host:port, as given
-    std::string node{}, boot{};
+    std::string node{}, boot{}, rack{};
     herring::role role = herring::role::worker;
     int rate = 0;                         // of this rank's network, in Mbit/s; 0: not declared
     std::optional<secrets> secret{};      // none: no rank has to prove anything
