@@ -45,6 +45,12 @@ template <class Element, class Update> class combiner {
             kernel::fold_partial<Update, Element>(local_sources(e, c.offset),
                                                   reinterpret_cast<accumulator*>(stage), c.elements, e.rule);
     }
+    /// Sums the parts of this rack's nodes, the local ranks' contributions among them, in accumulators.
+    void sum_rack(execution const& e, chunk const& c, parts_view const& parts, std::byte* sums) noexcept {
+        operands const of = operands_of(e, c.range(), parts, c.offset);
+        kernel::fold_partial<Update, Element>(of.before, of.group, of.after,
+                                              reinterpret_cast<accumulator*>(sums), c.elements, e.rule);
+    }
     /// Operands of the kernel; valid until the next call.
     struct operands {
         std::span<source const> before, group, after;
@@ -56,8 +62,14 @@ template <class Element, class Update> class combiner {
         std::size_t count = 0;
         std::size_t const skip = state_.sum_parts.bytes(what.offset - begin);
         for (auto const& side : {parts.before, parts.after})
-            for (node_part const& p : side) remote_[count++] = {p.data + skip, state_.summed_by(p.node).kind};
+            for (node_part const& p : side)
+                if (p.of_rack)
+                    remote_[count++] = {p.data + (what.offset - begin) * sizeof(accumulator),
+                                        part_kind::accumulator};
+                else
+                    remote_[count++] = {p.data + skip, state_.summed_by(p.node).kind};
         std::span<source const> const all(remote_.data(), count);
+        if (has_sums_of_racks(parts)) return {all, {}, {}};
         return {all.first(parts.before.size()), local_sources(e, what.offset),
                 all.subspan(parts.before.size())};
     }
@@ -74,7 +86,7 @@ template <class Element, class Update> class combiner {
     template <class From, class With>
     HERRING_ALWAYS_INLINE void for_each_tile(execution const& e, range const& what, parts_view const& parts,
                                              From const& from, With const& with) noexcept {
-        if (racks_.empty()) return with(from(what), what);
+        if (racks_.empty() || has_sums_of_racks(parts)) return with(from(what), what);
         for (std::size_t at = 0; at < what.elements; at += tile) {
             range const here{what.offset + at, std::min(tile, what.elements - at)};
             with(by_racks(e, from(here), parts, here.elements), here);
@@ -145,7 +157,9 @@ template <class Element, class Update> class combiner {
             bool const is_before = i < from.before.size();
             std::size_t const of_side = is_before ? i : i - from.before.size();
             if (!is_wrong((is_before ? from.before : from.after)[of_side])) continue;
-            int const node = (is_before ? parts.before : parts.after)[of_side].node;
+            node_part const& part = (is_before ? parts.before : parts.after)[of_side];
+            if (part.of_rack) return {}; // of any of its nodes
+            int const node = part.node;
             return {true, node, map.local_size(node) == 1 ? map.rank_of(node, 0) : -1};
         }
         for (std::size_t l = 0; l < from.group.size(); ++l)
@@ -159,6 +173,10 @@ template <class Element, class Update> class combiner {
     static Element* element_at(std::byte* place) noexcept { return reinterpret_cast<Element*>(place); }
 
   private:
+    static bool has_sums_of_racks(parts_view const& parts) noexcept {
+        return !parts.before.empty() && parts.before[0].of_rack;
+    }
+
     static constexpr std::size_t tile = std::max<std::size_t>(2048 / sizeof(accumulator), 1);
 
     /// The sums of racks in place of their nodes' parts; one operand alone stays as it is.

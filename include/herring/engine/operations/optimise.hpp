@@ -62,6 +62,9 @@ template <class Element, class Update, class Optimizer> class optimise {
     void make_part(execution const& e, chunk const& c, std::byte* stage) noexcept {
         all_.make_part(e, c, stage);
     }
+    void sum_rack(execution const& e, chunk const& c, parts_view const& parts, std::byte* sums) noexcept {
+        all_.sum_rack(e, c, parts, sums);
+    }
     void combine(execution const& e, chunk const& c, parts_view const& parts) noexcept {
         update(e, c, parts, [&](range const& what) { return all_.operands_of(e, what, parts, c.offset); });
     }
@@ -141,6 +144,9 @@ template <class Element, class Update, class Optimizer> class hold_gradients {
 
     void make_part(execution const& e, chunk const& c, std::byte* stage) noexcept {
         all_.make_part(e, c, stage);
+    }
+    void sum_rack(execution const& e, chunk const& c, parts_view const& parts, std::byte* sums) noexcept {
+        all_.sum_rack(e, c, parts, sums);
     }
     void combine(execution const& e, chunk const& c, parts_view const& parts) noexcept {
         hold(e, c, parts, [&](range const& what) { return all_.operands_of(e, what, parts, c.offset); });

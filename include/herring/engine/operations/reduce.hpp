@@ -54,6 +54,9 @@ template <class Element, class Update> class reduce {
     void make_part(execution const& e, chunk const& c, std::byte* stage) noexcept {
         all_.make_part(e, c, stage);
     }
+    void sum_rack(execution const& e, chunk const& c, parts_view const& parts, std::byte* sums) noexcept {
+        all_.sum_rack(e, c, parts, sums);
+    }
     void combine(execution const& e, chunk const& c, parts_view const& parts) noexcept {
         all_.combine(e, c.range(), parts, c.offset,
                      [&](std::size_t offset) { return all_.local_targets(e, offset); });
