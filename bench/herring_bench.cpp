@@ -60,8 +60,9 @@ void sweep(herring::world& world, bench::options const& opt, char const* name = 
                 reduce.ready(0);
                 reduce.wait();
             };
+            char const* const shown = world.topology().racks() > 1 ? "Herring by racks, in place" : name;
             bench::measure(bench::team_of(world), opt,
-                           {name, bytes, {reduce.tensor(0)}, true, {{"ready + wait", run}}});
+                           {shown, bytes, {reduce.tensor(0)}, true, {{"ready + wait", run}}});
         } else {
             Reducer reduce{world};
             std::vector<float> memory(n);

@@ -14,8 +14,9 @@ import sys
 STEAL = 0.03
 GOODPUT = 0.96  # of the rate: a frame of 1514 B, which tbf counts, carries 1448 B of TCP payload (0.956)
 RATE = 1e9 / 8  # bytes a second of a shaped link
-# Suites of n workers + k servers, at half that rate: bytes of the buffer that the busiest host sends, 2n(n−1) ÷ (n² + kn − 2k).
-OPTIMUM = {"servers-4+4": 1, "servers-2+2": 1, "servers-4+2": 1.2}
+# Suites of n workers + k servers, at half that rate: bytes of the buffer that the busiest host sends, 2n(n−1) ÷ (n² + kn − 2k). By two levels
+# in r racks of m hosts each sends 2(m−1) ÷ m + 2(r−1) ÷ (rm); its rack's uplink, at 3/4 of that rate, 2(r−1) ÷ r.
+OPTIMUM = {"servers-4+4": 1, "servers-2+2": 1, "servers-4+2": 1.2, "racks-2x3": 5 / 3}
 KIB, MIB = 1 << 10, 1 << 20
 
 TITLES = {
@@ -28,6 +29,7 @@ TITLES = {
     "servers-4+4": "4 workers and 4 servers, a host each, 500 Mbit/s links (Open MPI, Gloo and plain Herring: on the 4 workers' hosts alone; 4 machines were added for the servers)",
     "servers-2+2": "2 workers and 2 servers, a host each, 500 Mbit/s links",
     "servers-4+2": "4 workers and 2 servers, a host each, 500 Mbit/s links",
+    "racks-2x3": "2 racks of 3 hosts, 500 Mbit/s links and uplinks of 375 Mbit/s (4:1); the bound is that of two levels",
     "models": "Gradient tables, shared memory on one node",
     "models-tcp": "Gradient tables, TCP on loopback",
     "models-1gbit": "Gradient tables, four hosts, 1 Gbit/s links",
@@ -144,6 +146,8 @@ def target(row):
         return ("row", 1)
     if suite.endswith(BLOCKS):
         return ("row", 2 if suite.startswith("shm") and size >= 64 * KIB else 1)
+    if suite == "racks-2x3":
+        return ("bound", 0.9) if "racks" in row["what"] and size == 16 * MIB else None
     if suite in OPTIMUM:
         if "dedicated" not in row["what"] and "optimal" not in row["what"] or size != 16 * MIB:
             return None

@@ -32,6 +32,7 @@
 #include "herring/engine/routes/dissemination_impl.hpp"
 #include "herring/engine/routes/one_hop_impl.hpp"
 #include "herring/engine/routes/two_hop_impl.hpp"
+#include "herring/engine/routes/two_levels_impl.hpp"
 #include "herring/engine/state_impl.hpp"
 #include "herring/ensemble/acceptor_admission_impl.hpp"
 #include "herring/ensemble/acceptor_impl.hpp"

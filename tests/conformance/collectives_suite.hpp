@@ -75,9 +75,16 @@ inline std::vector<std::size_t> const sizes_of_collectives{
     0, 1, 2, 3, 5, 17, 511, 512, 513, 1024, 1025, 2049, 5121, 65'523, 65'569, 8'191, 131'101, 300'007};
 
 /// Ranks by their nodes; uneven ones, and such whose ranges alternate.
-inline std::vector<std::vector<std::string>> const shapes_of_collectives{
-    {"a", "a", "b"}, {"a", "b", "a", "b"}, {"a", "b", "b", "b"}, {"a", "a", "a"}, {"a", "a"},
-    {"a"},           {"a", "b"},           {"a", "b", "c"}};
+inline std::vector<std::vector<std::string>> const shapes_of_collectives{{"a", "a", "b"},
+                                                                         {"a", "b", "a", "b"},
+                                                                         {"a", "b", "b", "b"},
+                                                                         {"a", "a", "a"},
+                                                                         {"a", "a"},
+                                                                         {"a"},
+                                                                         {"a", "b"},
+                                                                         {"a", "b", "c"},
+                                                                         {"x/a", "y/b", "y/b", "x/c", "y/d"},
+                                                                         {"x/a", "y/b", "x/c", "y/d"}};
 
 namespace detail {
 

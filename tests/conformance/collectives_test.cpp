@@ -22,7 +22,7 @@ using shared = herring::intra_node::shared_memory;
 namespace {
 
 settings const processes{.start = ranks_as::processes};
-constexpr std::size_t most_shapes = 8 / HERRING_TEST_PART;
+constexpr std::size_t most_shapes = 10 / HERRING_TEST_PART;
 #if defined __FLT16_MANT_DIG__ // the session of herring::float16
 using half = _Float16;
 #else

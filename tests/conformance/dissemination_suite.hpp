@@ -33,7 +33,8 @@ inline constexpr exchange_tuning disseminating{.chunk_bytes = 4096,
                                                .one_hop_bytes = 1024,
                                                .message_ns = 1000,
                                                .latency_ns = 1,
-                                               .dissemination_bytes = 4096};
+                                               .dissemination_bytes = 4096,
+                                               .two_level_bytes = 1};
 
 constexpr transport_facts with_tuning(transport_facts facts, exchange_tuning const& tuning) {
     facts.tuning = facts.same_host_tuning = tuning;

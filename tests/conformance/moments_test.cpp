@@ -21,7 +21,7 @@ using herring::reducer;
 using shared = herring::intra_node::shared_memory;
 
 settings const processes{.start = ranks_as::processes};
-constexpr std::size_t most_shapes = 8 / HERRING_TEST_PART;
+constexpr std::size_t most_shapes = 10 / HERRING_TEST_PART;
 
 TEST_CASE("all_moments: threads, each rank a node or with shared memory") {
     CHECK(text(moments_suite<reducer<float, small_inproc, update::moments>>({}, most_shapes)) == "");

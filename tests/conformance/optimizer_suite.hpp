@@ -25,9 +25,16 @@
 namespace herring::conformance {
 
 /// Ranks by their nodes: every route is taken by one of them.
-inline std::vector<std::vector<std::string>> const shapes_of_optimizers{
-    {"a", "a", "a"}, {"a", "b", "a", "b"}, {"a", "b", "b", "c"}, {"a", "b", "c", "d"},
-    {"a", "a"},      {"a", "b"},           {"a", "b", "c"},      {"a"}};
+inline std::vector<std::vector<std::string>> const shapes_of_optimizers{{"a", "a", "a"},
+                                                                        {"a", "b", "a", "b"},
+                                                                        {"a", "b", "b", "c"},
+                                                                        {"a", "b", "c", "d"},
+                                                                        {"a", "a"},
+                                                                        {"a", "b"},
+                                                                        {"a", "b", "c"},
+                                                                        {"a"},
+                                                                        {"x/a", "y/b", "y/b", "x/c", "y/d"},
+                                                                        {"x/a", "x/b", "y/c", "y/d"}};
 /// Sizes that share buckets and lines, take a bucket each, are split, and are empty. Smaller under a sanitizer: the largest is
 /// more chunks than a window has on each of four nodes.
 inline constexpr bool sanitized = HERRING_TEST_ASAN || HERRING_TEST_TSAN;

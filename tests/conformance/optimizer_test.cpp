@@ -32,13 +32,13 @@ using rough = herring::transport::chaos<
                  .not_now_per_1000 = 250, .delay_per_1000 = 500, .hold_back_per_1000 = 400, .longest = 25}>;
 
 template <class Transport, class Optimizer, class... More>
-findings as_own(settings const& how = {}, std::size_t shapes = 8) {
+findings as_own(settings const& how = {}, std::size_t shapes = 10) {
     return optimizer_suite<
         herring::reducer<float, Transport, per_tensor, Optimizer, update::average, More...>,
         herring::reducer<float, Transport, per_tensor, update::average, More...>>(how, shapes);
 }
 
-std::size_t const few = 8 / HERRING_TEST_PART;
+std::size_t const few = 10 / HERRING_TEST_PART;
 settings const processes{.start = ranks_as::processes};
 
 } // namespace optimizer_conformance

@@ -64,7 +64,7 @@ struct layer_wise {
 template <class Inner> using skipping = optimizer::on_nonfinite<Inner, herring::nonfinite::skip_step>;
 
 template <class Transport, class Element, class Optimizer, class... More>
-findings of_16_bits(settings const& how = {}, std::size_t shapes = 8) {
+findings of_16_bits(settings const& how = {}, std::size_t shapes = 10) {
     return optimizer_suite<
         herring::reducer<Element, Transport, herring::fusion::whole_model, Optimizer, update::average,
                          More...>,
@@ -73,14 +73,14 @@ findings of_16_bits(settings const& how = {}, std::size_t shapes = 8) {
 }
 
 template <class Transport, class Optimizer, class... More>
-findings as_own(settings const& how = {}, std::size_t shapes = 8) {
+findings as_own(settings const& how = {}, std::size_t shapes = 10) {
     return optimizer_suite<
         herring::reducer<float, Transport, herring::fusion::per_tensor, Optimizer, update::average, More...>,
         herring::reducer<float, Transport, herring::fusion::per_tensor, update::average, More...>>(how,
                                                                                                    shapes);
 }
 
-std::size_t const few = 8 / HERRING_TEST_PART;
+std::size_t const few = 10 / HERRING_TEST_PART;
 
 } // namespace two_phases
 

@@ -158,7 +158,8 @@ template <class T, class Update> accumulator<T> lifted(T const& x) {
         return static_cast<accumulator<T>>(x);
 }
 
-/// By scalars, in one place: the ranks of a node in their order, then the nodes. `given(rank)`: a contribution.
+/// By scalars, in one place: the ranks of a node in their order, then the nodes of a rack, then the racks. `given(rank)`: a
+/// contribution.
 template <class T, class Update, class Given> T due_of(topology const& map, Given const& given) {
     auto const of_node = [&](int node) {
         auto total = lifted<T, Update>(given(map.rank_of(node, 0)));
@@ -166,8 +167,15 @@ template <class T, class Update, class Given> T due_of(topology const& map, Give
             total = Update::combine(total, lifted<T, Update>(given(map.rank_of(node, l))));
         return total;
     };
-    auto total = of_node(0);
-    for (int node = 1; node < map.nodes(); ++node) total = Update::combine(total, of_node(node));
+    int node = 0;
+    auto const of_rack = [&] {
+        int const rack = map.rack(node);
+        auto sum = of_node(node);
+        while (++node < map.nodes() && map.rack(node) == rack) sum = Update::combine(sum, of_node(node));
+        return sum;
+    };
+    auto total = of_rack();
+    while (node < map.nodes()) total = Update::combine(total, of_rack());
     return static_cast<T>(Update::finish(total, map.size()));
 }
 template <class T, class Update> T due(topology const& map, std::size_t i, int step) {

@@ -16,22 +16,33 @@ using herring::conformance::small_inproc;
 
 namespace {
 
-constexpr std::size_t shapes_of_nodes = 8 / HERRING_TEST_PART; // the first two reach every route
+constexpr std::size_t shapes_of_nodes = 13 / HERRING_TEST_PART; // the first four reach every route
 
 template <class T, class Update, class... Policies> void every_route() {
-    names const shapes[] = {names{"a", "b", "b", "c", "c", "c"},
-                            names{"a", "a", "a"},
-                            names{"a", "a"},
-                            names{"a"},
-                            names{"a", "b"},
-                            names{"a", "b", "c", "d"},
-                            names{"a", "a", "b"},
-                            names{"a", "a", "b", "b"}};
-    for (names const& nodes : std::span(shapes).first(shapes_of_nodes)) {
+    struct shape {
+        names nodes, racks{};
+    };
+    // Racks are uneven, lie between each other, have one node, or one rank a node.
+    shape const shapes[] = {{{"a", "b", "b", "c", "c", "c"}},
+                            {{"a", "a", "a"}},
+                            {{"a", "b", "b", "c", "c", "d"}, {"x", "y", "y", "x", "x", "y"}},
+                            {{"a", "b", "c", "d", "e"}, {"x", "x", "y", "y", "z"}},
+                            {{"a", "a"}},
+                            {{"a"}},
+                            {{"a", "b"}},
+                            {{"a", "b", "c", "d"}},
+                            {{"a", "a", "b"}},
+                            {{"a", "a", "b", "b"}},
+                            {{"a", "b", "c", "d"}, {"x", "x", "y", "y"}},
+                            {{"a", "b", "c"}, {"x", "y", "z"}},
+                            {{"a", "a", "b", "b", "c", "c"}, {"x", "x", "y", "y", "y", "y"}}};
+    for (auto const& [nodes, racks] : std::span(shapes).first(shapes_of_nodes)) {
         launch_options options;
         options.nodes = nodes;
+        options.racks = racks;
         std::string text;
-        for (auto const& node : nodes) text += node;
+        for (auto const& part : {nodes, racks})
+            for (auto const& name : part) text += name;
         CAPTURE(text);
         auto const n = static_cast<int>(nodes.size());
         CHECK_NOTHROW(launch_threads(n, work<T, Update, small_inproc, Policies...>, options));

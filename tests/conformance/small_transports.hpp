@@ -24,7 +24,8 @@ using small_tcp = transport::basic_tcp<transport::tcp_tuning{
     .loopback_chunk_bytes = small_chunks.chunk_bytes,
     .loopback_window_bytes = small_chunks.window_bytes,
     .one_hop_bytes = small_chunks.one_hop_bytes,
-    .one_hop_bytes_two_nodes = small_chunks.one_hop_bytes_two_nodes}>;
+    .one_hop_bytes_two_nodes = small_chunks.one_hop_bytes_two_nodes,
+    .two_level_bytes = small_chunks.two_level_bytes}>;
 inline constexpr transport::chaos_tuning fierce{
     .not_now_per_1000 = 250, .delay_per_1000 = 500, .hold_back_per_1000 = 400, .longest = 25};
 using rough = transport::chaos<small_inproc, fierce>;

@@ -238,7 +238,7 @@ class stage {
     time_point deadline_;
 };
 
-/// Runs one case in `ranks` ranks; `nodes` as in launch_options.
+/// Runs one case in `ranks` ranks; `nodes` as in launch_options, or "rack/node".
 template <class Function>
 findings run_case(std::string const& name, int ranks, std::vector<std::string> nodes, settings const& how,
                   Function&& function) {
@@ -246,8 +246,11 @@ findings run_case(std::string const& name, int ranks, std::vector<std::string> n
     if (!how.only.empty() && how.only != name) return found;
     detail::board* const board = detail::board::make();
     launch_options options;
-    for (std::string const& node : nodes)
-        options.roles.push_back(node == "server" ? role::server : role::worker);
+    for (std::string const& node : nodes) {
+        options.roles.push_back(node.ends_with("server") ? role::server : role::worker);
+        if (std::size_t const end = node.find('/'); end != node.npos)
+            options.racks.push_back(node.substr(0, end));
+    }
     options.nodes = std::move(nodes);
     auto const body = [&](world& w) {
         stage on(w, *board, how.patience);

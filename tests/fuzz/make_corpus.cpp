@@ -70,6 +70,7 @@ void wire_corpus() {
     said.nonce.fill(std::byte{5});
     said.node = "host/boot/net:1";
     said.boot = "boot";
+    said.rack = "r7";
     auto const why = herring::failure::make(herring::errc::peer_lost, 1, 2, "all_reduce", "it died; see why");
     blocked_report report;
     report.waits = report.waits_of_process = 1;
@@ -105,6 +106,8 @@ void wire_corpus() {
                               {0, 0, 0}, {0, 0, 25'000}, fixed_array<herring::role>(3)};
     with_server.roles[2] = herring::role::server;
     both("welcome-server", 7, 2, with_server.write());
+    with_server.racks = {0, 0, 1};
+    both("welcome-racks", 7, 2, with_server.write());
     write("wire", "welcome-far-node",
           joined({7, 2}, wire::welcome{7, resolve({}), {0, 2, 1}, {0, 0, 0}}.write()));
     command call{.what = command::kind::collective, .operation = 3, .root = 1, .elements = 1000};

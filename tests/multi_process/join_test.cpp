@@ -230,6 +230,32 @@ TEST_CASE("join: ranks get their places, nodes and collectives") {
     }
 }
 
+TEST_CASE("join: racks are declared by all ranks or by none, and every rank hears what is wrong") {
+    auto const with_racks = [](std::vector<std::string> const& racks, auto const& check) {
+        std::string const address = free_address();
+        CHECK(launch(static_cast<int>(racks.size()), [&](world& l) {
+                  herring::join_options options = as(l.rank(), l.size(), address);
+                  options.node = l.rank() == 3 ? "n1" : "n" + std::to_string(l.rank());
+                  options.rack = racks[static_cast<std::size_t>(l.rank())];
+                  check(options);
+              }) == 0);
+    };
+    with_racks({"x", "y", "x", "y"}, [](auto const& options) {
+        world w = herring::join(options);
+        int const nodes[] = {0, 2, 1, 2};
+        require(w.topology().racks() == 2 && w.node() == nodes[w.rank()], "nodes rack by rack");
+        gathers(w);
+    });
+    auto const refused = [&](std::vector<std::string> const& racks, int wrong, std::string const& words) {
+        with_racks(racks, [&](auto const& options) {
+            expect(thrown_by([&] { herring::join(options); }), errc::mismatch, options.rank, wrong, {words});
+        });
+    };
+    refused({"x", "y", "", "y"}, 2, "rank 0 is in rack 'x', rank 2 in no rack");
+    refused({"x", "y", "x", "z"}, 3, "rank 1 is in rack 'y', rank 3 of the same node in rack 'z'");
+    refused({"x", std::string(99, 'y'), "x", "y"}, 1, "the rack of rank 1, 'yyyy");
+}
+
 TEST_CASE("join: without a node's name, ranks of one host share a node; names and IPv6 work") {
     for (std::string const host : {"::1", "localhost"}) {
         CAPTURE(host);

@@ -11,6 +11,7 @@
 #include "herring/sharding/sharding.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -335,6 +336,47 @@ TEST_CASE("plan: memory and messages of a rank are as the formulas say, up to 2,
     plan const p = make_plan<fusion::balanced_buffer<25_MiB>, sharding::balanced>(
         tensors, topology::uniform(256, 8), 4, 4, usual_tuning());
     CHECK(p.staging_bytes(255) == 255 * (4 * 32_KiB + 8 * 2_KiB) + 8_KiB);
+}
+
+TEST_CASE("plan: by two levels 2,048 nodes of 8 in racks of 32 take at most 256 MiB beside tensors") {
+    auto const in_racks = [](int nodes, int local, int each) {
+        std::vector<int> ids, racks;
+        for (int r = 0; r < nodes * local; ++r) {
+            ids.push_back(r / local);
+            racks.push_back(r / local / each);
+        }
+        return topology(ids, {}, {}, racks);
+    };
+    sizes const tensors(100, 262'144); // 100 MiB, in buckets of 25 MiB
+    for (auto const [nodes, local, each] :
+         {std::array{2048, 8, 32}, std::array{256, 8, 16}, std::array{64, 1, 8}}) {
+        CAPTURE(nodes);
+        plan const p = make_plan<fusion::balanced_buffer<25_MiB>, sharding::balanced>(
+            tensors, in_racks(nodes, local, each), 4, 4, usual_tuning());
+        auto const near = static_cast<std::size_t>(each - 1),
+                   far = static_cast<std::size_t>(nodes / each - 1);
+        CHECK(p.near_nodes() == near);
+        CHECK(p.far_nodes() == far);
+        // Four chunks at a time of each near node, twice where parts are staged, a rack's share of each far one, and a sum.
+        std::size_t const share = (128_KiB / (far + 1) + 63) / 64 * 64;
+        CHECK(p.two_level_staging() == 4 * ((local > 1 ? 2 : 1) * near * 128_KiB + far * share + 128_KiB));
+        herring::memory_map const memory =
+            make_memory_map(p, {}, static_cast<std::size_t>(nodes - 1),
+                            [](std::size_t, std::size_t) noexcept { return std::size_t{0}; });
+        CHECK(memory.staging_bytes + (memory.local_offset - memory.bounce_offset) <= 256_MiB);
+        // Messages of a rank: its chunks' parts and results in the rack, and shares' sums and results; flat 2 (nodes − 1) a chunk.
+        std::size_t sent = 0;
+        for (bucket const& b : p.buckets) {
+            REQUIRE(b.path == route::two_levels);
+            for (std::uint32_t s = b.first_shard; s < b.first_shard + b.shards; ++s) {
+                herring::chunk_stream const own{0, static_cast<std::uint32_t>(local)};
+                std::size_t const chunks = own.count(p.shards[s]);
+                sent += p.shards[s].server.value == 0 ? chunks * (near + 2 * far) : chunks;
+            }
+        }
+        std::size_t const of_rank = (25_MiB / static_cast<std::size_t>(each * local) + 128_KiB - 1) / 128_KiB;
+        CHECK(sent == 4 * of_rank * 2 * (near + far));
+    }
 }
 
 TEST_CASE(

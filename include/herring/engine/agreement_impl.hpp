@@ -98,8 +98,9 @@ HERRING_SEPARABLE declaration declare(std::string_view element, std::span<policy
         if (policy.must_agree) mine.add({policy.axis}, {policy.name});
     mine.add({"interface"}, {on_loopback ? "loopback (see HERRING_INTERFACE)" : "a network's"});
     mine.add({"tuning"}, {p.tuning.chunk_bytes, ",", p.tuning.window_bytes, ",", p.one_hop_limit(), ",",
-                          p.dissemination_limit(), ",", p.whole_limit(), ",", p.tuning.local_chunk_bytes, ",",
-                          p.tuning.mailbox_bytes, ",", p.tuning.split_bytes, ",", p.tuning.piece_bytes});
+                          p.dissemination_limit(), ",", p.whole_limit(), ",",
+                          p.has_two_levels() ? p.tuning.two_level_bytes : 0, ",", p.tuning.local_chunk_bytes,
+                          ",", p.tuning.mailbox_bytes, ",", p.tuning.split_bytes, ",", p.tuning.piece_bytes});
     mine.add({"tensors"}, {tensors.size()});
     for (std::size_t i = 0; i < tensors.size(); ++i)
         mine.add({"tensor ", i},

@@ -132,6 +132,10 @@ template <class Transport, class IntraNode, class Trace, operation... Operations
             switch (wanted.what) {
             case kind::make_part:
                 return operation.make_part(e, wanted.of, wanted.stage);
+            case kind::sum_rack:
+                if constexpr (requires { operation.sum_rack(e, wanted.of, wanted.parts, wanted.stage); })
+                    operation.sum_rack(e, wanted.of, wanted.parts, wanted.stage);
+                return;
             case kind::combine:
                 return operation.combine(e, wanted.of, wanted.parts);
             case kind::combine_mailboxes:
@@ -149,7 +153,7 @@ template <class Transport, class IntraNode, class Trace, operation... Operations
         using kind = detail::wanted_work::kind;
         auto& core = machine_.core;
         if (wanted.what == kind::make_part && !core.is_staged()) return;
-        bool const chunked = wanted.what == kind::make_part || wanted.what == kind::combine;
+        bool const chunked = wanted.what <= kind::combine;
         core.trace.work(event, e, wanted.number, e.bytes(chunked ? wanted.of.elements : e.elements));
     }
 

@@ -12,6 +12,7 @@
 #include "herring/engine/routes/mailbox.hpp"
 #include "herring/engine/routes/one_hop.hpp"
 #include "herring/engine/routes/two_hop.hpp"
+#include "herring/engine/routes/two_levels.hpp"
 #include "herring/plan/plan.hpp"
 #include "herring/trace/trace.hpp"
 
@@ -48,7 +49,7 @@ template <class Core, class... Windows> class network_routes : Windows::template
 
 /// The routes between nodes, by their windows.
 template <template <class...> class Of, class... First>
-using with_network = Of<First..., two_hop_windows, one_hop_windows, dissemination_windows>;
+using with_network = Of<First..., two_hop_windows, one_hop_windows, dissemination_windows, two_level_windows>;
 
 /// A core and what its operations send and receive: what the routes share.
 template <class Transport, class IntraNode, class Trace, operation_traffic... Traffic>

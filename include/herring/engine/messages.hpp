@@ -18,6 +18,10 @@ enum class message : std::uint64_t {
     result,        ///< two hops: the server's result of all parts
     part,          ///< one hop: a node's part of a chunk, to every other node
     dissemination, ///< the parts of several nodes, passed on
+    near_push,     ///< two levels: a node's part of a chunk, to the node that sums the rack's
+    near_result,   ///< two levels: the result of a chunk
+    rack_push,     ///< two levels: a rack's sum of another rack's share of a chunk
+    rack_result,   ///< two levels: the result of a share
 };
 
 /// A kind as a member of a set of kinds.

@@ -23,10 +23,11 @@ struct engine_state;
 struct node_part {
     int node = 0;
     std::byte const* data = nullptr;
+    bool of_rack = false; ///< the sum of the node's rack, in accumulators
 };
 
 /// The parts of a chunk that came from other nodes, in the order of contributors; this node's own stands
-/// between them.
+/// between them. Or the sums of all racks, this one's too, on one side.
 struct parts_view {
     std::span<node_part const> before;
     std::span<node_part const> after;
@@ -88,6 +89,8 @@ concept returns_other_ranges = requires(Traffic of, execution const& e, chunk co
 ///   needs room.
 /// - `combine(e, c, parts)`: all parts are here, or there are no other nodes: the result goes where this
 ///   node's ranks take it.
+/// - `sum_rack(e, c, parts, sums)`, of operations that may take two levels and send parts: sums the parts of
+///   the nodes of this rack, in accumulators.
 /// - `combine_mailboxes(e, boxes)`: makes this rank's result from all local ranks' mailboxes.
 /// - `combine_lent(e)`: computes it from the other ranks' copies, into the caller's memory.
 template <class Operation>
@@ -111,12 +114,12 @@ namespace detail {
 /// the type of elements, so that routes do not. Each function sets all that its kind of work reads: one
 /// object is used again.
 struct wanted_work {
-    enum class kind : std::uint8_t { none, make_part, combine, combine_mailboxes, combine_lent };
+    enum class kind : std::uint8_t { none, make_part, sum_rack, combine, combine_mailboxes, combine_lent };
     kind what = kind::none;
     std::uint64_t number = 0; ///< execution
     chunk of{};
-    parts_view parts{};                ///< combine
-    std::byte* stage = nullptr;        ///< make_part
+    parts_view parts{};                ///< combine, sum_rack
+    std::byte* stage = nullptr;        ///< make_part, sum_rack
     std::byte* const* boxes = nullptr; ///< combine_mailboxes
 
     bool any() const noexcept { return what != kind::none; }
@@ -125,6 +128,12 @@ struct wanted_work {
         what = kind::make_part;
         number = execution;
         of = c;
+        stage = into;
+    }
+    void sum_rack_of(std::uint64_t execution, chunk const& c, parts_view const& all,
+                     std::byte* into) noexcept {
+        combine_parts(execution, c, all);
+        what = kind::sum_rack;
         stage = into;
     }
     void combine_parts(std::uint64_t execution, chunk const& c, parts_view const& all) noexcept {

@@ -96,6 +96,21 @@ struct engine_state {
     }
     /// The format of a node's part of a sum.
     part_format summed_by(int node) const noexcept { return sum_parts.summed(who.map.local_size(node)); }
+    /// Calls with(first, own, end, is_own) for each rack that contributes, in order: its nodes' parts are
+    /// those from `first` to `end`, counted through both sides of `parts`. Where `contributes`, this node's
+    /// part stands in its rack, `is_own`, before `own`.
+    template <class With>
+    void for_each_rack(parts_view const& parts, bool contributes, With const& with) const noexcept {
+        std::size_t const before = parts.before.size(), count = before + parts.after.size();
+        for (std::size_t at = 0, rack = 0; static_cast<int>(rack) < who.map.racks(); ++rack) {
+            std::size_t const first = at;
+            auto const is_of = [&](int node) { return who.map.rack(node) == static_cast<int>(rack); };
+            while (at < count && is_of(at < before ? parts.before[at].node : parts.after[at - before].node))
+                ++at;
+            bool const is_own = contributes && is_of(who.node);
+            if (at > first || is_own) with(first, is_own ? before : at, at, is_own);
+        }
+    }
     /// True if this node's part of a sum is made in staging memory; else it is sent from where it lies.
     bool is_staged() const noexcept { return who.local_size > 1 || sum_parts.kind != part_kind::stored; }
 

@@ -92,7 +92,7 @@ template <class Trace> class tracer<Trace, true> {
     }
 
     Trace& trace_;
-    static constexpr std::size_t kinds = static_cast<std::size_t>(message::dissemination) + 1;
+    static constexpr std::size_t kinds = static_cast<std::size_t>(message::rack_result) + 1;
     fixed_array<std::uint64_t> sent_;    // place of a peer, kind → the message recorded last, plus 1
     fixed_array<std::uint64_t> stalled_; // place of a peer → the push recorded last, plus 1
     int waited_for_ = -1;

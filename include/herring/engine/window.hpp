@@ -73,8 +73,12 @@ class serve_window {
     serve_window() = default;
     explicit serve_window(std::uint32_t size) : arrivals_(size) {}
 
+    std::size_t size() const noexcept { return arrivals_.size(); }
     std::uint64_t next() const noexcept { return next_; } ///< push to be served
-    arrival const& arrived() const noexcept { return arrivals_[next_ % arrivals_.size()]; }
+    arrival const& arrived() const noexcept { return arrived(next_); }
+    arrival const& arrived(std::uint64_t number) const noexcept {
+        return arrivals_[number % arrivals_.size()];
+    }
     void arrives(std::size_t slot, arrival const& what) noexcept { arrivals_[slot] = what; }
 
     /// Receives: those of the first window, then one before each answer.

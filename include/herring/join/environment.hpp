@@ -34,7 +34,7 @@ struct join_target {
     int size = 1;
     std::string host{}; // of rank 0; empty: unknown
     std::uint16_t port = 0;
-    std::string node{}, interface {};
+    std::string node{}, rack{}, interface {};
     herring::role role = herring::role::worker;
     int rate = 0; // Mbit/s; 0: not declared
     herring::links links{};
@@ -140,7 +140,7 @@ HERRING_SETUP inline seal_provider const* read_protection(join_options const& op
     return linked;
 }
 
-/// Reads the role and the rate of this rank, and its links.
+/// Reads the role, the rack and the rate of this rank, and its links.
 ///
 /// Errors: `bad_argument` naming the option or variable, and its value.
 HERRING_SETUP inline void read_role(join_target& into, join_options const& options, variables const& from) {
@@ -148,6 +148,7 @@ HERRING_SETUP inline void read_role(join_target& into, join_options const& optio
     if (!named.empty() && named != "worker" && named != "server")
         bad_setting({"HERRING_ROLE is '", named, "'; write worker or server"});
     into.role = options.role.value_or(named == "server" ? role::server : role::worker);
+    into.rack = options.rack.empty() ? from.text("HERRING_RACK") : std::string_view(options.rack);
     if (options.rate < 0 || options.rate > most_rate)
         bad_setting({"join_options::rate is ", options.rate, "; it is in Mbit/s, 1 to ", most_rate,
                      ", or 0 where it is not declared"});
@@ -159,10 +160,10 @@ HERRING_SETUP inline void read_role(join_target& into, join_options const& optio
 /// Returns a line for stderr about unknown variables that begin with HERRING_; empty if there are none.
 HERRING_SETUP inline std::string unknown_variables(variables const& from) {
     static constexpr std::string_view known[] = {
-        "HERRING_ADDR",        "HERRING_CHAOS_SEED", "HERRING_CONTROL",     "HERRING_DEFAULT_TIMEOUT",
-        "HERRING_INTERFACE",   "HERRING_LINKS",      "HERRING_NODE",        "HERRING_PEER_TIMEOUT",
-        "HERRING_RANK",        "HERRING_RATE",       "HERRING_ROLE",        "HERRING_SECRET",
-        "HERRING_SECRET_FILE", "HERRING_SIZE",       "HERRING_TIMELINE_DIR"};
+        "HERRING_ADDR",      "HERRING_CHAOS_SEED",  "HERRING_CONTROL", "HERRING_DEFAULT_TIMEOUT",
+        "HERRING_INTERFACE", "HERRING_LINKS",       "HERRING_NODE",    "HERRING_PEER_TIMEOUT",
+        "HERRING_RACK",      "HERRING_RANK",        "HERRING_RATE",    "HERRING_ROLE",
+        "HERRING_SECRET",    "HERRING_SECRET_FILE", "HERRING_SIZE",    "HERRING_TIMELINE_DIR"};
     // Variables of module systems and of tests; a name that ends in _ is a prefix.
     static constexpr std::string_view others[] = {"HERRING_DIR",   "HERRING_HOME",      "HERRING_ROOT",
                                                   "HERRING_TEST_", "HERRING_STAND_IN_", "HERRING_TORCH_"};

@@ -13,7 +13,7 @@ namespace HERRING_NAMESPACE {
 ///
 /// Reads:    HERRING_RANK, HERRING_SIZE and HERRING_ADDR=host:port; else the variables of torchrun, Open MPI,
 ///           MPICH or Slurm; without any, the process is a world by itself. In all cases also HERRING_NODE,
-///           HERRING_ROLE, HERRING_RATE, HERRING_LINKS, HERRING_SECRET or HERRING_SECRET_FILE,
+///           HERRING_RACK, HERRING_ROLE, HERRING_RATE, HERRING_LINKS, HERRING_SECRET or HERRING_SECRET_FILE,
 ///           HERRING_CONTROL, HERRING_INTERFACE, HERRING_PEER_TIMEOUT and HERRING_DEFAULT_TIMEOUT.
 /// Blocks:   until all ranks have joined, at most `options.timeout` and a second.
 /// Threads:  starts one, which sleeps on the control connections as long as the world lives.

@@ -141,6 +141,7 @@ HERRING_SETUP inline world join_as(join_target who, std::chrono::milliseconds ti
     joining.role = who.role;
     joining.rate = who.rate;
     joining.links = who.links;
+    joining.rack = std::move(who.rack);
     joining.secret = std::move(who.secret);
     joining.seals = who.seals;
     joining.listeners = std::move(listeners);

@@ -23,6 +23,9 @@ struct launch_options {
     /// The role of each rank; empty: all are workers. A server is a node by itself, and calls
     /// `herring::serve`.
     std::vector<role> roles{};
+    /// The name of each rank's rack, of at most 64 characters, the same for the ranks of a node; empty: none
+    /// are declared. Sums add up a rack's nodes first.
+    std::vector<std::string> racks{};
     /// The bandwidth of each rank's network in Mbit/s, for `placement::optimal`; empty: not declared.
     std::vector<int> rates{};
     /// Time for which the other ranks may go on after one has failed, before they are ended.

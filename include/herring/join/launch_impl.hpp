@@ -9,6 +9,7 @@
 #include "herring/control/shared/shared_control.hpp"
 #include "herring/control/timeouts.hpp"
 #include "herring/control/variables.hpp"
+#include "herring/control/wire/racks.hpp"
 #include "herring/control/world.hpp"
 #include "herring/crypto/random.hpp"
 #include "herring/crypto/secret_key.hpp"
@@ -56,13 +57,21 @@ HERRING_SETUP inline topology launch_map(int ranks, launch_options const& option
     check("nodes", options.nodes.size());
     check("roles", options.roles.size());
     check("rates", options.rates.size());
+    check("racks", options.racks.size());
     for (int const rate : options.rates)
         if (rate < 0)
             throw error(
                 errc::bad_argument, -1, -1, "launch",
                 {"launch_options::rates has ", rate, "; a rate is in Mbit/s, or 0 where it is not declared"});
-    if (options.nodes.empty()) return topology(std::vector<int>(count), options.roles, options.rates);
-    return topology::of_names(options.nodes, options.roles, options.rates);
+    std::vector<std::string> const nodes =
+        options.nodes.empty() ? std::vector<std::string>(count) : options.nodes;
+    if (options.racks.empty()) return topology::of_names(nodes, options.roles, options.rates);
+    int wrong = 0;
+    if (std::string const fault =
+            wire::fault_of_racks(options.racks, topology::of_names(nodes, options.roles), wrong);
+        !fault.empty())
+        throw error(errc::bad_argument, -1, wrong, "launch", {"launch_options::racks: ", fault});
+    return topology::of_names(nodes, options.roles, options.rates, topology::of_names(options.racks).node_of);
 }
 
 HERRING_SETUP inline world_times launch_times(launch_options const& options) {

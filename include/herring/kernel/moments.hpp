@@ -154,6 +154,12 @@ struct code_or_squares {
         return code < Value{} ? code : squares;
     }
 };
+// A code only where no node's ranks differ among themselves.
+struct unless_spread {
+    template <class Value> HERRING_ALWAYS_INLINE static Value combine(Value code, Value spread) noexcept {
+        return spread == Value{} ? code : Value{};
+    }
+};
 struct squares_of_code {
     template <class Value> HERRING_ALWAYS_INLINE Value operator()(Value code) const noexcept {
         return code < Value{} ? Value{} : code;
@@ -297,8 +303,9 @@ HERRING_ALWAYS_INLINE void for_each_numbers(std::size_t count, DoAt const& do_at
     for (; i < count; ++i) do_at(moments_at<Element, single<Element>>{i});
 }
 
-// One call of `moments`.
-template <class Element> struct moments_call {
+// One call of `moments`, or with Partial of `moments_partial`, which writes to `to_sums` and
+// `to_squares`.
+template <class Element, bool Partial = false> struct moments_call {
     using number = accumulator<Element>;
     std::span<moments_term const> before;
     std::span<source const> group;
@@ -308,6 +315,7 @@ template <class Element> struct moments_call {
     root_of_quotient<number> rooted;
     times<number> rounding;
     bool alone;
+    number *to_sums = nullptr, *to_squares = nullptr;
 
     // Computes the element, or the block, at `at`.
     template <class At> HERRING_ALWAYS_INLINE void run(At const& at) const noexcept {
@@ -329,7 +337,13 @@ template <class Element> struct moments_call {
             add(total, any,
                 at.moved(at.squares_given(own, group, by_group), own, static_cast<int>(group.size()), mean));
         for (moments_term const& one : after) add(total, any, at.squares_of(one, mean));
-        store(at, mean, total);
+        if constexpr (Partial) {
+            at.store_wide(to_sums, sum);
+            at.store_wide(to_squares,
+                          at.may_be_rounding(total, mean, rounding) ? squares_or_equal(at, total) : total);
+        } else {
+            store(at, mean, total);
+        }
     }
 
   private:
@@ -374,6 +388,20 @@ template <class Element> struct moments_call {
         });
         at.store(means, mean); // only now: targets may be the memory of contributions
         at.store(deviations, certain.combined(total, if_nan{}).finished(rooted));
+    }
+    // The squares, or the code where all contributions are equal.
+    template <class At, class Numbers>
+    [[gnu::noinline]] Numbers squares_or_equal(At at, Numbers of) const noexcept {
+        Numbers least{}, most{}, spread{};
+        bool any = false;
+        each_mean(at, [&](Numbers const& one, Numbers const& given, int ranks) {
+            least = any ? least.combined(one, at_most{}) : one;
+            most = any ? most.combined(one, at_least{}) : one;
+            if (ranks > 1) spread = spread.combined(given, update::sum{});
+            any = true;
+        });
+        return of.combined(least.combined(most, code_of_equal{}).combined(spread, unless_spread{}),
+                           code_or_squares{});
     }
     // Calls call(mean, squares about it, ranks) for each contribution, and for each node of several ranks.
     template <class At, class Call> void each_mean(At const& at, Call const& call) const noexcept {
@@ -461,6 +489,30 @@ void moments_partial(std::span<source const> group, accumulator<Element>* sums, 
         at.store_wide(sums, sum);
         at.store_wide(squares, at.squares_given(sum, group, by));
     });
+}
+
+/// The same for a rack of several nodes, one of which may be the group: terms of nodes become one term, with
+/// all of their `ranks`.
+template <element_type Element>
+void moments_partial(std::span<moments_term const> before, std::span<source const> group,
+                     std::span<moments_term const> after, int ranks, accumulator<Element>* sums,
+                     accumulator<Element>* squares, std::size_t count) noexcept {
+    using number = accumulator<Element>;
+    using one = detail::moments_at<Element, detail::single<Element>>;
+    detail::moments_call<Element, true> const call{
+        before,
+        group,
+        after,
+        {},
+        {},
+        detail::quotient<number>(ranks),
+        detail::quotient<number>(static_cast<int>(group.empty() ? 1 : group.size())),
+        {detail::quotient<number>(1)},
+        one::rounding(ranks),
+        false,
+        sums,
+        squares};
+    detail::for_each_numbers<Element>(count, [&](auto const at) { call.run(at); });
 }
 
 } // namespace HERRING_NAMESPACE::kernel

@@ -36,6 +36,9 @@ struct join_options {
     int size = -1;         ///< instead of HERRING_SIZE
     std::string address{}; ///< instead of HERRING_ADDR: "host:port" or "[ipv6]:port" of rank 0
     std::string node{};    ///< instead of HERRING_NODE: ranks of one name share memory
+    /// Instead of HERRING_RACK: the name of the rack that this rank's machine is in, of at most 64
+    /// characters; all ranks declare one, or none. Sums add up a rack's nodes first.
+    std::string rack{};
     /// Instead of HERRING_ROLE ("worker" or "server"). A server has no tensors and calls `herring::serve`
     /// (herring/serve.hpp).
     std::optional<herring::role> role{};

@@ -1,4 +1,4 @@
-// herring: the topology, as a value: nodes of ranks, roles of ranks, and rates of their networks.
+// herring: the topology, as a value: racks of nodes of ranks, roles of ranks, and rates of their networks.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_MODEL_TOPOLOGY_HPP
 #define HERRING_MODEL_TOPOLOGY_HPP
@@ -31,9 +31,11 @@ constexpr char const* to_string(role of) noexcept { return of == role::server ? 
 ///
 /// Shape:    `node_of[rank]` is a node. Nodes are numbered densely in the order of their first ranks, so rank
 ///           0 is on node 0. Local ranks of a node follow the order of ranks. A server is a node by itself,
-///           whatever machine it runs on. Workers are numbered in the order of their ranks.
-/// Cost:     O(ranks) to build, O(1) for every look-up; 4 ints a rank, one more if there are servers, and one
-///           more if rates are declared.
+///           whatever machine it runs on. Workers are numbered in the order of their ranks. Where several
+///           racks are declared, nodes are numbered rack by rack: racks in the order of their first
+///           ranks, and so the nodes of a rack.
+/// Cost:     O(ranks) to build, O(1) for every look-up; 4 ints a rank, one more if there are servers, one
+///           more if rates are declared, and one a node if racks are.
 /// Lifetime: a value; `members` returns a view into it. Do not write to `node_of`: build a new topology.
 struct topology {
     std::vector<int> node_of; ///< rank → node, dense
@@ -72,20 +74,50 @@ struct topology {
         return found;
     }
 
+    /// Returns first rank of a node → number of the node, rack by rack, and sets `rack_of_`; empty: all nodes
+    /// are in one rack. `racks`: empty, or one a rank; that of a node is its first rank's.
+    HERRING_SETUP constexpr std::vector<int> numbered(std::vector<int> const& leader,
+                                                      std::span<int const> racks) {
+        if (racks.empty()) return {};
+        std::vector<int> const first = leaders(racks);
+        std::vector<int> numbers, next, rack; // rack → number of its next node; first rank of a rack → rack
+        for (std::size_t r = 0; r < leader.size(); ++r) {
+            bool const opens = first[r] == static_cast<int>(r);
+            rack.push_back(opens ? static_cast<int>(next.size()) : rack[at(first[r])]);
+            if (opens) next.push_back(0);
+            if (leader[r] == static_cast<int>(r)) ++next[at(rack[r])];
+        }
+        if (next.size() < 2) return {};
+        int nodes = 0;
+        for (std::size_t k = 0; k < next.size(); ++k) {
+            int const before = nodes;
+            nodes += next[k];
+            next[k] = before;
+            while (static_cast<int>(rack_of_.size()) < nodes) rack_of_.push_back(static_cast<int>(k));
+        }
+        for (std::size_t r = 0; r < leader.size(); ++r)
+            numbers.push_back(leader[r] == static_cast<int>(r) ? next[at(rack[r])]++ : -1);
+        return numbers;
+    }
+
     struct led_by {
         std::vector<int> leader; // rank → first rank of its node
     };
     HERRING_SETUP constexpr explicit topology(led_by const& by, std::span<role const> roles = {},
-                                              std::span<int const> rates = {}) {
+                                              std::span<int const> rates = {},
+                                              std::span<int const> racks = {}) {
         bool any_rate = false;
         for (int const rate : rates) any_rate = any_rate || rate > 0;
         if (any_rate)
             for (int const rate : rates) rates_.push_back(rate);
         std::vector<int> count; // node → ranks so far
+        std::vector<int> const numbers = numbered(by.leader, racks);
         for (std::size_t r = 0; r < by.leader.size(); ++r) {
             bool const first = by.leader[r] == static_cast<int>(r);
-            node_of.push_back(first ? static_cast<int>(count.size()) : node_of[at(by.leader[r])]);
-            if (first) count.push_back(0);
+            node_of.push_back(first && numbers.empty() ? static_cast<int>(count.size())
+                              : first                  ? numbers[r]
+                                                       : node_of[at(by.leader[r])]);
+            while (at(node_of[r]) >= count.size()) count.push_back(0);
             local_.push_back(count[at(node_of[r])]++);
         }
         begin_.push_back(0);
@@ -110,20 +142,22 @@ struct topology {
     /// One rank on one node.
     constexpr topology() : topology(std::vector<int>{0}) {}
 
-    /// From identifiers of nodes, one a rank: workers with equal identifiers share a node. `roles` and
-    /// `rates` (of the rank's network, in Mbit/s; 0: not declared) are empty or have one entry a rank.
+    /// From identifiers of nodes, one a rank: workers with equal identifiers share a node. `roles`, `rates`
+    /// (of the rank's network, in Mbit/s; 0: not declared) and `racks` (identifiers, equal for the ranks of a
+    /// node) are empty or have one entry a rank.
     constexpr explicit topology(std::vector<int> const& node_ids, std::span<role const> roles = {},
-                                std::span<int const> rates = {})
-        : topology(led_by{leaders(std::span<int const>(node_ids), roles)}, roles, rates) {}
+                                std::span<int const> rates = {}, std::span<int const> racks = {})
+        : topology(led_by{leaders(std::span<int const>(node_ids), roles)}, roles, rates, racks) {}
     constexpr topology(std::vector<int> const& node_ids, std::initializer_list<role> roles,
-                       std::initializer_list<int> rates = {})
+                       std::initializer_list<int> rates = {}, std::initializer_list<int> racks = {})
         : topology(node_ids, std::span<role const>(roles.begin(), roles.size()),
-                   std::span<int const>(rates.begin(), rates.size())) {}
+                   std::span<int const>(rates.begin(), rates.size()),
+                   std::span<int const>(racks.begin(), racks.size())) {}
 
     /// From names of nodes, one a rank: workers with equal names share a node.
     static constexpr topology of_names(std::span<std::string const> names, std::span<role const> roles = {},
-                                       std::span<int const> rates = {}) {
-        return topology(led_by{leaders(names, roles)}, roles, rates);
+                                       std::span<int const> rates = {}, std::span<int const> racks = {}) {
+        return topology(led_by{leaders(names, roles)}, roles, rates, racks);
     }
 
     /// Returns `nodes` nodes of `local` ranks each; ranks fill node after node.
@@ -136,10 +170,13 @@ struct topology {
 
     /// Returns the same ranks, each on a node by itself.
     HERRING_SETUP constexpr topology flat() const {
-        std::vector<int> ids;
+        std::vector<int> ids, racks;
         ids.reserve(static_cast<std::size_t>(size()));
-        for (int r = 0; r < size(); ++r) ids.push_back(r);
-        topology alone(ids, std::span<role const>(), rates_);
+        for (int r = 0; r < size(); ++r) {
+            ids.push_back(r);
+            racks.push_back(rack(node(r)));
+        }
+        topology alone(ids, std::span<role const>(), rates_, racks);
         alone.worker_ = worker_;
         alone.workers_ = workers_;
         return alone;
@@ -147,12 +184,13 @@ struct topology {
 
     /// Returns these ranks as a topology of their own, in this order. None of them is a server.
     HERRING_SETUP constexpr topology subset(std::span<int const> ranks) const {
-        std::vector<int> ids, rates;
+        std::vector<int> ids, rates, racks;
         for (int const r : ranks) {
             ids.push_back(node_of[at(r)]);
+            racks.push_back(rack(node(r)));
             if (!rates_.empty()) rates.push_back(rates_[at(r)]);
         }
-        return topology(ids, {}, rates);
+        return topology(ids, {}, rates, racks);
     }
 
     constexpr int size() const noexcept { return static_cast<int>(node_of.size()); }
@@ -172,6 +210,10 @@ struct topology {
     constexpr int smallest_node() const noexcept { return smallest_; }
     constexpr bool same_node(int a, int b) const noexcept { return node(a) == node(b); }
 
+    /// The racks of nodes; 1: none are declared, or all nodes are in one.
+    constexpr int racks() const noexcept { return rack_of_.empty() ? 1 : rack_of_.back() + 1; }
+    constexpr int rack(int node) const noexcept { return rack_of_.empty() ? 0 : rack_of_[at(node)]; }
+
     constexpr role role_of(int rank) const noexcept { return is_server(rank) ? role::server : role::worker; }
     constexpr bool is_server(int rank) const noexcept { return worker(rank) < 0; }
     /// True if the node is a server; all ranks of a node have one role.
@@ -190,15 +232,17 @@ struct topology {
     }
 
     friend constexpr bool operator==(topology const& a, topology const& b) noexcept {
-        return a.node_of == b.node_of && a.worker_ == b.worker_ && a.rates_ == b.rates_;
+        return a.node_of == b.node_of && a.worker_ == b.worker_ && a.rates_ == b.rates_ &&
+               a.rack_of_ == b.rack_of_;
     }
 
   private:
-    std::vector<int> local_;  // rank → local rank
-    std::vector<int> begin_;  // node → its first index in order_; one additional entry at the end
-    std::vector<int> order_;  // ranks by (node, local rank)
-    std::vector<int> worker_; // rank → number among the workers, −1; empty: all are workers
-    std::vector<int> rates_;  // rank → Mbit/s, 0: not declared; empty: none is
+    std::vector<int> local_;   // rank → local rank
+    std::vector<int> begin_;   // node → its first index in order_; one additional entry at the end
+    std::vector<int> order_;   // ranks by (node, local rank)
+    std::vector<int> worker_;  // rank → number among the workers, −1; empty: all are workers
+    std::vector<int> rates_;   // rank → Mbit/s, 0: not declared; empty: none is
+    std::vector<int> rack_of_; // node → rack, ascending; empty: there is one
     int largest_ = 0;
     int smallest_ = 0;
     int workers_ = 0;

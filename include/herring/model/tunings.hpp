@@ -48,6 +48,10 @@ struct exchange_tuning {
     /// Buckets up to this size go to one server as a whole, where all ranks share so few cores that the
     /// number of messages decides. At most a chunk.
     std::size_t whole_bytes = 0;
+    /// Where racks are declared: sums of buckets from this size on take two levels, if all racks have as many
+    /// nodes, at least two, and all nodes as many ranks. `no_two_levels`: none does.
+    std::size_t two_level_bytes = 256 << 10;
+    static constexpr std::size_t no_two_levels = static_cast<std::size_t>(-1);
     /// Cores shared by all ranks of the world, if fewer than ranks; else 0. Set by the reducer.
     std::uint32_t shared_cores = 0;
     /// With a rate: chunk, window, routes and bucket sizes follow from these figures in place of the sizes
@@ -86,7 +90,9 @@ struct tcp_tuning {
     std::uint32_t loopback_latency_ns = 2'000;
     std::size_t dissemination_bytes = 4_KiB;
     std::size_t whole_bytes = 16_KiB; ///< where ranks share few cores: buckets up to this go to one server
-    int connections = 1;              ///< for each peer; more pays only if one flow cannot fill the link
+    std::size_t two_level_bytes =
+        256_KiB;         ///< where racks are declared: buckets from this size on take two levels
+    int connections = 1; ///< for each peer; more pays only if one flow cannot fill the link
     congestion control = congestion::unpaced;
     std::size_t direct_peers = 8;          ///< up to this number, peers are read without a poll() before
     std::size_t unexpected_bytes = 64_MiB; ///< buffered for messages whose receive is not posted yet

@@ -3,9 +3,12 @@
 #ifndef HERRING_PLAN_BUCKET_HPP
 #define HERRING_PLAN_BUCKET_HPP
 
+#include "herring/base/bytes.hpp"
 #include "herring/base/config.hpp"
+#include "herring/model/range.hpp"
 #include "herring/model/roles.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -13,12 +16,16 @@ namespace HERRING_NAMESPACE {
 
 /// The way of a bucket. The plan decides it from sizes and topology.
 enum class route : std::uint8_t {
-    mailbox,      ///< one node, small: every rank copies into its mailbox, and every rank sums all mailboxes
-    local,        ///< one node: every local rank sums its own chunks for all
-    one_hop,      ///< several nodes, small: every rank sends to every node, each sums in rank order
-    two_hop,      ///< several nodes: push to the chunk's server, which sums and returns the result
-    dissemination ///< many nodes, tiny: ⌈log2 nodes⌉ rounds of forwarding; every rank sums in rank order
+    mailbox,       ///< one node, small: every rank copies into its mailbox, and every rank sums all mailboxes
+    local,         ///< one node: every local rank sums its own chunks for all
+    one_hop,       ///< several nodes, small: every rank sends to every node, each sums in rank order
+    two_hop,       ///< several nodes: push to the chunk's server, which sums and returns the result
+    dissemination, ///< many nodes, tiny: ⌈log2 nodes⌉ rounds of forwarding; every rank sums in rank order
+    two_levels ///< several racks, large sums: two hops within a rack, and in between two hops between racks
 };
+
+/// True if each chunk, or each rack's share of it, is combined by one rank, for all.
+constexpr bool has_servers(route r) noexcept { return r == route::two_hop || r == route::two_levels; }
 
 constexpr char const* to_string(route r) noexcept {
     switch (r) {
@@ -32,6 +39,8 @@ constexpr char const* to_string(route r) noexcept {
         return "two hops";
     case route::dissemination:
         return "dissemination";
+    case route::two_levels:
+        return "two levels";
     }
     return "unknown";
 }
@@ -43,7 +52,9 @@ struct shard {
     std::size_t chunk_elements = 0; ///< all chunks but the last have this many
     std::uint32_t chunks = 0;
     std::uint32_t first_chunk = 0; ///< number of this shard's chunk 0 among the chunks of the bucket
-    server_id server{0};           ///< of `plan::roles`; −1 where every node sums for itself (one hop)
+    /// A server of `plan::roles`; by two levels of `plan::columns`: the node at that place in each rack. −1
+    /// where every node sums for itself (one hop).
+    server_id server{0};
     int owner = -1; ///< local rank of the server that handles all chunks; -1: k mod L handles chunk k
 };
 
@@ -66,6 +77,15 @@ struct placed_tensor {
     std::size_t elements = 0;
     std::uint32_t bucket = 0;
 };
+
+/// Returns a rack's share of a chunk that takes two levels: whole lines; the last racks may have fewer, or
+/// none.
+constexpr range rack_share(range const& chunk, int rack, int racks, std::size_t line_elements) noexcept {
+    std::size_t const most =
+        detail::round_up(detail::divide_up(chunk.elements, static_cast<std::size_t>(racks)), line_elements);
+    std::size_t const begin = std::min(static_cast<std::size_t>(rack) * most, chunk.elements);
+    return {chunk.offset + begin, std::min(most, chunk.elements - begin)};
+}
 
 /// Chunks that a pair of ranks exchanges within a shard: every `stride`-th, from `first` on.
 ///

@@ -19,6 +19,7 @@ namespace HERRING_NAMESPACE {
 struct network_shape {
     int nodes = 2, local_ranks = 1, racks = 1; ///< of the world, of the largest node, of the world
     bool forwards = true, few = true;          ///< dissemination, and fewer servers than nodes, are possible
+    bool nests = true;                         ///< two levels are possible, where there are racks
     std::uint32_t cores = 0;                   ///< shared by all ranks; 0: each rank has its own
     std::size_t element_bytes = 1, part_bytes = 1; ///< of an element, as stored and in a node's part
     std::size_t most_chunk_bytes = 256_KiB;
@@ -104,7 +105,7 @@ constexpr choice choose(network_shape const& of, std::size_t bytes, links const&
         return time((q - 1) * all / q, by.rate_mbit) +
                std::max(time(across / q, by.rate_mbit), time(across, by.uplink_rate_mbit));
     };
-    if (of.racks > 1)
+    if (of.racks > 1 && of.nests)
         consider(route::two_hop, nodes, 2, 2 * (q + racks - 2), 2 * nodes * (q + racks - 2),
                  2 * (near + hop) + levels(part) + levels(whole));
     return best;

@@ -63,6 +63,7 @@ struct division {
     /// Numbers that a node's part has for each element; a slot has room for those of a chunk.
     std::size_t part_width = 1;
     bool twofold = false;          ///< two results for each element
+    bool sums = false;             ///< a sum, which two levels can make
     char const* unit = "elements"; ///< what the bucket consists of, for errors
 };
 
@@ -75,7 +76,7 @@ class server_loads {
     }
     /// Adds a bucket; `shards` are those of its plan.
     constexpr void add(bucket const& one, std::vector<shard> const& shards) noexcept {
-        if (one.path != route::two_hop) return; // the bucket has no server
+        if (one.path != route::two_hop) return; // the bucket has no server, or one in each rack
         for (std::uint32_t s = one.first_shard; s < one.first_shard + one.shards; ++s)
             elements_[shards[s].server.place()] += shards[s].elements;
     }
@@ -150,9 +151,15 @@ constexpr void divide(bucket& result, bucket_view const& view, route_limits cons
     result.first_shard = static_cast<std::uint32_t>(shards.size());
     std::size_t const width = one_node ? 1 : of.part_width;
     result.path = route_of(view.elements * facts.element_bytes * width, facts, true, of.twofold);
-    std::size_t const chunk = std::max(
-        (one_node ? facts.tuning.local_chunk_bytes : facts.chunk_bytes()) / (facts.element_bytes * width),
-        std::size_t{1}); // a local chunk may be smaller than an element of 256 bytes
+    bool const two_levels = of.sums && facts.has_two_levels() && result.path == route::two_hop &&
+                            view.elements * facts.element_bytes >= facts.tuning.two_level_bytes;
+    if (two_levels) result.path = route::two_levels;
+    std::size_t const chunk =
+        std::max((one_node     ? facts.tuning.local_chunk_bytes
+                  : two_levels ? facts.tuning.chunk_bytes
+                               : facts.chunk_bytes()) /
+                     (facts.element_bytes * width),
+                 std::size_t{1}); // a local chunk may be smaller than an element of 256 bytes
     std::size_t const line = width == 1 ? facts.line_elements : std::min(facts.line_elements, chunk);
     std::uint32_t chunks = 0;
     auto const add = [&](std::size_t offset, std::size_t elements, server_id server) {
@@ -171,12 +178,13 @@ constexpr void divide(bucket& result, bucket_view const& view, route_limits cons
             split_elements(view.elements, divide_up(view.elements, static_cast<std::size_t>(servers)), line);
         for (std::size_t at = 0, s = of.whole.place(); at < view.elements; at += each, ++s)
             add(at, std::min(each, view.elements - at), server_id::at(s % static_cast<std::size_t>(all)));
-    } else if (result.path == route::two_hop) {
-        shard_check check(view, facts.roles.server_count());
+    } else if (has_servers(result.path)) {
+        roles const& serving = two_levels ? facts.columns : facts.roles;
+        shard_check check(view, serving.server_count());
         auto const assign = [&](std::size_t offset, std::size_t elements, server_id server) {
             if (check.takes(offset, elements, server)) add(offset, elements, server);
         };
-        Sharding::shard(view, facts.roles, assign);
+        Sharding::shard(view, serving, assign);
         if (!check.sound()) check.refuse(policy_name<Sharding>(), of);
     } else {
         add(0, view.elements, one_node ? server_id{0} : server_id{});

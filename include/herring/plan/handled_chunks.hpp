@@ -16,8 +16,8 @@
 namespace HERRING_NAMESPACE::detail {
 
 /// The chunks of a plan's buckets that one rank combines. By local and two hops: the chunks that the rank
-/// handles of its node's shards; by one hop and dissemination: the chunks that it handles of all shards; by
-/// mailbox: the whole bucket.
+/// handles of its node's shards; by two levels: its rack's shares of these; by one hop and dissemination: the
+/// chunks that it handles of all shards; by mailbox: the whole bucket.
 ///
 /// Shape:  a chunk takes as many places as the largest chunk of its shard, so that a place is computed in
 ///         O(log shards).
@@ -32,15 +32,14 @@ class handled_chunks {
             for (std::uint32_t s = b.first_shard; s < b.first_shard + b.shards; ++s) {
                 first_[s] = elements_;
                 shard const& one = of.shards[s];
-                if (b.path != route::two_hop || one.server == server)
-                    elements_ += places(of, b.path, one, own);
+                if (is_handled(of, b.path, one)) elements_ += places(of, b.path, one, own);
             }
     }
 
     /// Places of the chunks `own` of a shard, whose bucket takes the route `by`.
     static std::size_t places(plan const& of, route by, shard const& one, chunk_stream own) noexcept {
         return by == route::mailbox ? round_up(one.elements, of.line_elements)
-                                    : own.count(one) * one.chunk_elements;
+                                    : own.count(one) * places_of_chunk(of, by, one);
     }
 
     /// Calls `with(bucket number, offset in the bucket, elements, place)` for each chunk, in the order of the
@@ -54,11 +53,16 @@ class handled_chunks {
             }
             for (std::uint32_t s = in.first_shard; s < in.first_shard + in.shards; ++s) {
                 shard const& one = of.shards[s];
-                if (in.path == route::two_hop && one.server != server_) continue;
+                if (!is_handled(of, in.path, one)) continue;
                 std::size_t at = first_[s];
-                for (std::size_t k = own_.first; k < one.chunks; k += own_.stride, at += one.chunk_elements) {
+                for (std::size_t k = own_.first; k < one.chunks;
+                     k += own_.stride, at += places_of_chunk(of, in.path, one)) {
                     std::size_t const from = k * one.chunk_elements;
-                    with(b, one.offset + from, std::min(one.chunk_elements, one.elements - from), at);
+                    range what{one.offset + from, std::min(one.chunk_elements, one.elements - from)};
+                    if (in.path == route::two_levels)
+                        what = rack_share(what, of.racks[server_.place()], of.racks.back() + 1,
+                                          of.line_elements);
+                    if (what.elements > 0) with(b, what.offset, what.elements, at);
                 }
             }
         }
@@ -70,7 +74,7 @@ class handled_chunks {
     /// True if this rank is the lowest, node by node, of the ranks that combine its chunks of a bucket with
     /// this route.
     bool is_lowest(route by) const noexcept {
-        if (by == route::two_hop || by == route::local) return true; // no other rank combines them
+        if (has_servers(by) || by == route::local) return true; // no other rank combines them
         return server_.value == 0 && (by != route::mailbox || own_.first == 0);
     }
 
@@ -85,11 +89,20 @@ class handled_chunks {
         }
         shard const& s = of.shards[low];
         std::size_t const chunk = (offset - s.offset) / s.chunk_elements;
-        return first_[low] +
-               (chunk - (b.path == route::mailbox ? 0 : own_.first)) / own_.stride * s.chunk_elements;
+        return first_[low] + (chunk - (b.path == route::mailbox ? 0 : own_.first)) / own_.stride *
+                                 places_of_chunk(of, b.path, s);
     }
 
   private:
+    static std::size_t places_of_chunk(plan const& of, route by, shard const& one) noexcept {
+        return by == route::two_levels ? of.rack_share_elements(one.chunk_elements) : one.chunk_elements;
+    }
+    // By two levels servers are nodes too.
+    bool is_handled(plan const& of, route by, shard const& one) const noexcept {
+        if (by == route::two_levels) return server_.place() % of.columns.servers.size() == one.server.place();
+        return by != route::two_hop || one.server == server_;
+    }
+
     chunk_stream own_;
     server_id server_{0};
     std::vector<std::size_t> first_; // shard → place of the rank's first chunk of it
@@ -112,6 +125,9 @@ HERRING_SETUP inline void set_optimizer_bytes(plan& of, topology const& map, std
         for (std::uint32_t s = b.first_shard; s < b.first_shard + b.shards; ++s)
             if (b.path == route::two_hop)
                 add(of.roles.node_of(of.shards[s].server), b, of.shards[s]);
+            else if (b.path == route::two_levels)
+                for (int n = of.shards[s].server.value; n < map.nodes(); n += of.columns.server_count())
+                    add(n, b, of.shards[s]);
             else
                 for (int const node : of.roles.servers) add(node, b, of.shards[s]);
     of.least_optimizer_bytes = ~std::size_t{0};

@@ -63,13 +63,13 @@ struct plan : route_limits {
     /// Staging memory of one rank that exchanges with `peers` ranks of other nodes, in bytes: peers · (window
     /// · chunk + one-hop window · one-hop chunk); where ranks share a node, the node's sum adds peers ·
     /// window · chunk + half a one-hop window · one-hop chunk. Dissemination adds window · nodes · its
-    /// largest bucket.
+    /// largest bucket, and two levels add `two_level_staging`.
     constexpr std::size_t staging_bytes(std::size_t peers) const noexcept {
         if (nodes < 2 || peers == 0) return 0;
         std::size_t const chunks = window() * parts.bytes(slot_elements());
         std::size_t const hop = parts.bytes(hop_slot_elements());
-        std::size_t const held =
-            peers * (chunks + one_hop_window() * hop) + dissemination_window() * dissemination_buffer_bytes();
+        std::size_t const held = peers * (chunks + one_hop_window() * hop) +
+                                 dissemination_window() * dissemination_buffer_bytes() + two_level_staging();
         return largest_node > 1 ? held + peers * chunks + one_hop_stages() * hop : held;
     }
 };
@@ -95,6 +95,18 @@ constexpr std::size_t checked_sum(std::span<std::size_t const> elements, topolog
         all += one;
     }
     return all;
+}
+
+/// True if racks and nodes are alike, so that each node has one at its place in every rack, and racks have
+/// several nodes.
+constexpr bool takes_two_levels(plan const& p, topology const& map, exchange_tuning const& tuning) noexcept {
+    int const each = map.nodes() / map.racks();
+    if (map.racks() < 2 || each < 2 || !p.even || !p.all_have_both_roles() ||
+        tuning.two_level_bytes == exchange_tuning::no_two_levels)
+        return false;
+    for (int n = 0; n < map.nodes(); ++n)
+        if (map.rack(n) != n / each) return false;
+    return true;
 }
 
 /// Elements of a piece of a buffer that passes bounce slots: few enough that all slots stay in cache, enough
@@ -127,7 +139,7 @@ constexpr std::size_t call_chunk_bytes_of(plan const& p) noexcept {
                                  of_server / static_cast<std::size_t>(p.largest_node) + 2 * line});
     for (bucket const& b : p.buckets)
         for (std::uint32_t s = b.first_shard; s < b.first_shard + b.shards; ++s)
-            if (b.path != route::dissemination)
+            if (b.path != route::dissemination && b.path != route::two_levels)
                 most = std::max(most, p.shards[s].chunk_elements * p.element_bytes);
     return std::min(most, p.tuning.chunk_bytes);
 }
@@ -137,6 +149,7 @@ constexpr std::uint64_t digest_of(plan const& p) noexcept {
     digest sum;
     sum.add(p.elements).add(p.element_bytes).add(p.parts.element_bytes);
     for (int const node : p.roles.contributors) sum.add(node);
+    for (int const rack : p.racks) sum.add(rack);
     for (std::size_t s = 0; s < p.roles.servers.size(); ++s)
         sum.add(p.roles.servers[s]).add(p.roles.share(server_id::at(s)));
     for (placed_tensor const& t : p.tensors) sum.add(t.offset).add(t.elements).add(t.bucket);
@@ -171,6 +184,10 @@ HERRING_SETUP constexpr plan make_plan(std::span<std::size_t const> elements, to
             detail::defect_of(result.roles, map, Placement::facts.dedicated_servers);
         defect.what != nullptr)
         detail::refuse_roles(policy_name<Placement>(), defect, map);
+    for (int n = 0; map.racks() > 1 && n < map.nodes(); ++n) result.racks.push_back(map.rack(n));
+    if (detail::takes_two_levels(result, map, tuning))
+        result.columns = roles::both(map.nodes() / map.racks());
+    result.rack_parts = {accumulator_bytes, part_kind::accumulator};
     result.contributing_ranks = result.roles.contributing_ranks(map);
     result.parts = {element_bytes, part_kind::stored};
     if (accumulator_bytes != element_bytes && result.roles.largest_contributor(map) > 1)
@@ -178,7 +195,7 @@ HERRING_SETUP constexpr plan make_plan(std::span<std::size_t const> elements, to
     result.line_elements =
         64 / std::gcd(std::size_t{64}, element_bytes); // for 24 bytes: 8 elements, which are 3 lines
     result.tuning = tuning;
-    if (result.nodes > 1 && tuning.links.uplink_rate_mbit > 0)
+    if (result.nodes > 1 && result.racks.empty() && tuning.links.uplink_rate_mbit > 0)
         detail::refuse_plan({"the links have an uplink_rate, and no racks are declared: declare racks, or "
                              "leave it out"});
     std::size_t links_bytes = detail::choose_sizes(result);
@@ -212,7 +229,7 @@ HERRING_SETUP constexpr plan make_plan(std::span<std::size_t const> elements, to
                         .first_tensor = static_cast<std::uint32_t>(in_part.front().index),
                         .tensors = count};
             detail::divide<Sharding>(part, {size, result.line_elements, in_part}, result, result.shards,
-                                     {.bucket = result.buckets.size(), .whole = loads.least()});
+                                     {.bucket = result.buckets.size(), .whole = loads.least(), .sums = true});
             result.buckets.push_back(part);
             if (result.whole_limit() > 0 || result.by_links()) loads.add(part, result.shards);
             count = 0;

@@ -25,7 +25,7 @@ HERRING_SEPARABLE void refuse_plan(std::initializer_list<text_part> what) {
 
 HERRING_SEPARABLE std::string to_string(plan const& p) {
     std::size_t chunks = 0;
-    std::size_t by_route[5] = {};
+    std::size_t by_route[6] = {};
     for (bucket const& b : p.buckets) {
         chunks += b.chunks;
         ++by_route[static_cast<std::size_t>(b.path)];
@@ -35,6 +35,7 @@ HERRING_SEPARABLE std::string to_string(plan const& p) {
                        std::to_string(p.shards.size()) + " shards, " + std::to_string(chunks) + " chunks; " +
                        std::to_string(p.nodes) + " nodes of at most " + std::to_string(p.largest_node) +
                        " ranks";
+    if (!p.racks.empty()) text += " in " + std::to_string(p.racks.back() + 1) + " racks";
     if (!p.rank_order) text += ", whose parts are combined in no order: bits may differ from run to run";
     if (p.fusion_bytes > 0) {
         text += "; a bucket is full with " + std::to_string(p.grown_fusion_bytes) + " bytes";
@@ -46,7 +47,8 @@ HERRING_SEPARABLE std::string to_string(plan const& p) {
                                std::to_string(p.largest_node) + " ranks get at least " +
                                std::to_string(p.least_share_bytes) + " of it each");
     }
-    for (route const r : {route::mailbox, route::local, route::one_hop, route::two_hop, route::dissemination})
+    for (route const r : {route::mailbox, route::local, route::one_hop, route::two_hop, route::dissemination,
+                          route::two_levels})
         if (std::size_t const count = by_route[static_cast<std::size_t>(r)]; count > 0)
             text += "; " + std::to_string(count) + " by " + to_string(r);
     if (p.by_links()) {
@@ -97,6 +99,11 @@ HERRING_SEPARABLE std::string to_string(plan const& p) {
         if (std::size_t const bytes = p.dissemination_buffer_bytes(); bytes > 0)
             text += ", of which " + std::to_string(plan::dissemination_window()) + " x " +
                     std::to_string(bytes) + " for dissemination";
+        if (p.has_two_levels())
+            text += ", and " + std::to_string(p.two_level_staging()) + " for two levels, from buckets of " +
+                    std::to_string(p.tuning.two_level_bytes) +
+                    " bytes on: " + std::to_string(p.near_nodes()) + " peers in a rack, " +
+                    std::to_string(p.far_nodes()) + " in others";
     }
     return text;
 }

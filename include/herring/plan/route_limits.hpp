@@ -15,6 +15,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 namespace HERRING_NAMESPACE {
 
@@ -27,6 +28,9 @@ struct route_limits {
     int nodes = 1;
     int largest_node = 1;
     herring::roles roles;       ///< of the nodes
+    std::vector<int> racks;     ///< node → rack, ascending; empty: there is one
+    herring::roles columns;     ///< the nodes of a rack, by place, where sums may take two levels; else empty
+    part_format rack_parts;     ///< of the sum of a rack
     int contributing_ranks = 1; ///< ranks of all contributors
     bool even = true;           ///< all nodes have the same number of ranks
     bool rank_order = true;     ///< the parts of a node are combined in rank order
@@ -81,10 +85,12 @@ struct route_limits {
         choice const best = choose(shape(), bytes, tuning.links);
         return best.path == route::two_hop ? best.servers : nodes;
     }
-    /// The shape by which declared links choose; a world is one rack.
+    /// The shape by which declared links choose.
     constexpr network_shape shape() const noexcept {
         return {.nodes = nodes,
                 .local_ranks = largest_node,
+                .racks = racks.empty() ? 1 : racks.back() + 1,
+                .nests = has_two_levels(),
                 .forwards = nodes > 2 && even,
                 .cores = tuning.shared_cores,
                 .element_bytes = element_bytes,
@@ -152,6 +158,36 @@ struct route_limits {
         return parts.bytes(static_cast<std::size_t>(nodes) * (dissemination_limit() / element_bytes));
     }
 
+    /// True if sums of buckets may take two levels: from `tuning.two_level_bytes` on.
+    constexpr bool has_two_levels() const noexcept { return !columns.servers.empty(); }
+    /// Other nodes of a rank's rack, and nodes of other racks, that it exchanges chunks with by two levels.
+    constexpr std::size_t near_nodes() const noexcept { return columns.servers.size() - 1; }
+    constexpr std::size_t far_nodes() const noexcept {
+        return static_cast<std::size_t>(nodes) / columns.servers.size() - 1;
+    }
+    /// Upper bound on chunks that a rank sums for its rack at a time: they pass four hops.
+    constexpr std::uint32_t two_level_window() const noexcept { return 2 * window(); }
+    constexpr std::size_t two_level_elements() const noexcept {
+        return std::max(tuning.chunk_bytes / element_bytes, line_elements);
+    }
+    /// Upper bound on the elements of a rack's share of a chunk.
+    constexpr std::size_t rack_share_elements(std::size_t of_chunk) const noexcept {
+        return rack_share({0, of_chunk}, 0, static_cast<int>(far_nodes()) + 1, line_elements).elements;
+    }
+    /// Bytes of staging memory, and of the largest message, of two levels.
+    constexpr std::size_t two_level_staging() const noexcept {
+        if (!has_two_levels()) return 0;
+        std::size_t const chunk = two_level_elements();
+        return two_level_window() *
+               (near_nodes() * (largest_node > 1 ? 2 : 1) * parts.bytes(chunk) +
+                far_nodes() * rack_parts.bytes(rack_share_elements(chunk)) + rack_parts.bytes(chunk));
+    }
+    constexpr std::size_t two_level_message() const noexcept {
+        return has_two_levels() ? std::max(parts.bytes(two_level_elements()),
+                                           rack_parts.bytes(rack_share_elements(two_level_elements())))
+                                : 0;
+    }
+
     /// Elements of the largest chunk that a slot must hold. No chunk is smaller than `line_elements`.
     constexpr std::size_t slot_elements() const noexcept {
         return std::max(chunk_bytes() / element_bytes, line_elements);
@@ -217,6 +253,7 @@ constexpr std::size_t choose_sizes(route_limits& of) noexcept {
     if (by.rate_mbit == 0 || of.nodes < 2) return 0;
     if (by.latency_ns == 0) by.latency_ns = sizes.latency_ns;
     if (by.send_ns == 0 && by.receive_ns == 0) by.send_ns = by.receive_ns = sizes.message_ns / 2;
+    if (by.rack_latency_ns == 0) by.rack_latency_ns = by.latency_ns;
     network_shape shape = of.shape();
     choice const any = choose(shape, 0, by);
     sizes.chunk_bytes = any.chunk_bytes;
@@ -228,6 +265,9 @@ constexpr std::size_t choose_sizes(route_limits& of) noexcept {
     sizes.dissemination_bytes = largest_size(8_MiB / nodes, [&](std::size_t bytes) {
         return choose(shape, bytes, by).path == route::dissemination;
     });
+    if (shape.nests)
+        sizes.two_level_bytes =
+            1 + largest_size(1_GiB, [&](std::size_t bytes) { return choose(shape, bytes, by).levels == 1; });
     shape.forwards = false;
     sizes.one_hop_bytes = largest_size(
         most, [&](std::size_t bytes) { return choose(shape, bytes, by).path == route::one_hop; });

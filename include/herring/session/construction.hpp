@@ -21,7 +21,8 @@
 namespace HERRING_NAMESPACE::detail {
 
 /// Posts to one peer, at most: two windows of two hops (pushes and results), one window of one hop and one of
-/// dissemination where a bucket may take these, and some that are complete but not yet polled.
+/// dissemination where a bucket may take these, two of two levels, and some that are complete but not yet
+/// polled.
 ///
 /// Lifetime: as `peers`.
 constexpr transport_needs transport_needs_of(plan const& from, std::span<int const> peers,
@@ -30,11 +31,12 @@ constexpr transport_needs transport_needs_of(plan const& from, std::span<int con
     std::size_t const slotted = from.parts.bytes(from.slot_elements()),
                       unslotted = from.unslotted_elements() * from.element_bytes;
     std::size_t const posts = 2 * from.window() + (from.has_one_hop() ? plan::one_hop_window() : 0) +
-                              (disseminated > 0 ? plan::dissemination_window() : 0) + 4;
+                              (disseminated > 0 ? plan::dissemination_window() : 0) +
+                              (from.has_two_levels() ? 2 * from.two_level_window() : 0) + 4;
     return {.peers = peers,
             .receives_per_peer = posts,
             .sends_per_peer = posts,
-            .largest_message = std::max(std::max(slotted, unslotted), disseminated),
+            .largest_message = std::max({slotted, unslotted, disseminated, from.two_level_message()}),
             .timeout = timeout};
 }
 

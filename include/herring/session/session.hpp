@@ -92,6 +92,7 @@ template <class Transport, class IntraNode> class session_links : public session
         chosen.mailbox_bytes = IntraNode::facts.tuning.mailbox_bytes;
         chosen.split_bytes = splits_buckets(traits, topology_) ? IntraNode::facts.tuning.split_bytes : 0;
         chosen.piece_bytes = IntraNode::facts.tuning.piece_bytes;
+        if (traits.on_device) chosen.two_level_bytes = exchange_tuning::no_two_levels;
         if (traits.keeps_weights) chosen.one_hop_bytes_two_nodes = 0; // both nodes would do all of the update
         return chosen;
     }

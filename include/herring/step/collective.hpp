@@ -173,9 +173,9 @@ template <class Store, class Sharding> class collective {
     struct division {
         bucket whole;
         std::size_t divided = 0; // elements of `whole`, if it has no owners: calls of one size divide it once
-        bool twofold = false;    // that it was divided for
-        bool of_bytes = false;   // the elements that it was divided for
-        std::vector<range> owned; // rank → in the piece
+        std::uint8_t operation = 0; // that it was divided for; the first one sums
+        bool of_bytes = false;      // the elements that it was divided for
+        std::vector<range> owned;   // rank → in the piece
         std::vector<shard> shards;
     };
 
@@ -388,12 +388,12 @@ template <class Store, class Sharding> class collective {
 
     void divide_whole(std::size_t elements, division& of) {
         bool const of_bytes = program_.moved_bytes > 0;
-        if (of.divided == elements && of.twofold == program_.twofold && of.of_bytes == of_bytes) return;
+        if (of.divided == elements && of.operation == program_.operation && of.of_bytes == of_bytes) return;
         of.divided = 0;
         session_.template divide<Sharding>(elements, of.whole, of.shards, program_.name, program_.twofold,
-                                           by().facts);
+                                           program_.operation == 0, by().facts);
         of.divided = elements;
-        of.twofold = program_.twofold;
+        of.operation = program_.operation;
         of.of_bytes = of_bytes;
     }
 

@@ -62,14 +62,16 @@ class session_base {
     herring::counters counters() const noexcept { return engine_->counters(); }
 
     /// Divides a buffer, or a piece of one, as a bucket that is no part of the layout. `operation`: the call,
-    /// for errors; `twofold`: for two results of each element; `facts`: of its elements.
+    /// for errors; `twofold`: for two results of each element; `sums`: for a sum; `facts`: of its
+    /// elements.
     template <class Sharding>
     void divide(std::size_t elements, bucket& result, std::vector<shard>& shards, char const* operation,
-                bool twofold, route_limits const& facts) {
+                bool twofold, bool sums, route_limits const& facts) {
         bucket_tensor const whole{0, 0, elements};
         bucket_view const view{elements, facts.line_elements, std::span(&whole, 1)};
         division const how{.rank = ranks_.rank(),
                            .operation = operation,
+                           .sums = sums,
                            .unit = facts.element_bytes == 1 ? "bytes" : "elements"};
         shards.clear();
         result = {};

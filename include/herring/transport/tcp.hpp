@@ -89,7 +89,8 @@ template <tcp_tuning Tuning> class basic_tcp {
                    .message_ns = Tuning.message_ns,
                    .latency_ns = Tuning.latency_ns,
                    .dissemination_bytes = Tuning.dissemination_bytes,
-                   .whole_bytes = Tuning.whole_bytes},
+                   .whole_bytes = Tuning.whole_bytes,
+                   .two_level_bytes = Tuning.two_level_bytes},
         .same_host_tuning = {.chunk_bytes = Tuning.loopback_chunk_bytes,
                              .window_bytes = Tuning.loopback_window_bytes,
                              .one_hop_bytes = Tuning.one_hop_bytes,
@@ -97,7 +98,8 @@ template <tcp_tuning Tuning> class basic_tcp {
                              .message_ns = Tuning.message_ns,
                              .latency_ns = Tuning.loopback_latency_ns,
                              .dissemination_bytes = Tuning.dissemination_bytes,
-                             .whole_bytes = Tuning.whole_bytes}};
+                             .whole_bytes = Tuning.whole_bytes,
+                             .two_level_bytes = Tuning.two_level_bytes}};
     using needs =
         herring::needs<detail::tcp_numbers<Tuning.connections, Tuning.chunk_bytes, Tuning.window_bytes,
                                            Tuning.loopback_chunk_bytes, Tuning.loopback_window_bytes>>;

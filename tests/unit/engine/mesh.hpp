@@ -285,10 +285,11 @@ class world_of {
                         herring::operations::broadcast, More...>;
     static constexpr std::size_t outstanding = 7; // executions that a rank has at once, at most
 
-    /// `nodes[n]` ranks on node n; tensors of these many elements, each a bucket.
+    /// `nodes[n]` ranks on node n, which is in rack `racks[n]`; tensors of these many elements, each a bucket.
     world_of(std::vector<int> const& nodes, std::vector<std::size_t> const& tensors,
-             herring::exchange_tuning const& tuning, std::uint32_t seed, int refusals_in_100)
-        : net(total(nodes), seed), worlds(make_worlds(nodes)), map(worlds[0].topology()),
+             herring::exchange_tuning const& tuning, std::uint32_t seed, int refusals_in_100,
+             std::vector<int> const& racks = {})
+        : net(total(nodes), seed), worlds(make_worlds(nodes, racks)), map(worlds[0].topology()),
           made(herring::make_plan<herring::fusion::per_tensor, herring::sharding::balanced, Placement>(
               tensors, map, sizeof(T), sizeof(herring::accumulator<T>), tuning)) {
         std::size_t const tensor_bytes = made.tensor_bytes();
@@ -482,11 +483,14 @@ class world_of {
         return sum;
     }
     // Ranks go round the nodes, so that rank order is not node order.
-    static std::vector<herring::world> make_worlds(std::vector<int> nodes) {
+    static std::vector<herring::world> make_worlds(std::vector<int> nodes, std::vector<int> const& racks) {
         herring::launch_options options;
         int const ranks = total(nodes);
         for (std::size_t n = 0; static_cast<int>(options.nodes.size()) < ranks; n = (n + 1) % nodes.size())
-            if (nodes[n]-- > 0) options.nodes.push_back("node" + std::to_string(n));
+            if (nodes[n]-- > 0) {
+                options.nodes.push_back("node" + std::to_string(n));
+                if (!racks.empty()) options.racks.push_back("rack" + std::to_string(racks[n]));
+            }
         return herring::thread_worlds(ranks, options);
     }
 };

@@ -312,17 +312,22 @@ TEST_CASE("join: links come from the option or the variable, and what is wrong w
     }
 }
 
-TEST_CASE("join: a role and a rate come from options and variables") {
+TEST_CASE("join: a role, a rack and a rate come from options and variables") {
     variables place{{"HERRING_RANK", "1"}, {"HERRING_SIZE", "2"}, {"HERRING_ADDR", "h:4711"}};
     CHECK(read(place).role == herring::role::worker);
     CHECK(read(place).rate == 0);
     place["HERRING_ROLE"] = "server";
     place["HERRING_RATE"] = "25000";
+    CHECK(read(place).rack == "");
+    place["HERRING_RACK"] = "r7";
+    CHECK(read(place).rack == "r7");
     CHECK(read(place).role == herring::role::server);
     CHECK(read(place).rate == 25'000);
     join_options options;
     options.role = herring::role::worker;
     options.rate = 100;
+    options.rack = "r8";
+    CHECK(read(place, options).rack == "r8");
     CHECK(read(place, options).role == herring::role::worker);
     CHECK(read(place, options).rate == 100);
     options.rate = -1;
@@ -587,6 +592,7 @@ TEST_CASE("join: messages come back as they were, and nothing that differs is ta
     said.times[5] = 44;
     said.node = "node";
     said.boot = "boot";
+    said.rack = "rack";
     auto const body = said.write();
     herring::detail::byte_buffer bytes;
     wire::append_message(bytes, wire::message_kind::hello, 3, 9, body);
@@ -607,6 +613,7 @@ TEST_CASE("join: messages come back as they were, and nothing that differs is ta
     CHECK(heard.times[5] == 44);
     CHECK(heard.node == "node");
     CHECK(heard.boot == "boot");
+    CHECK(heard.rack == "rack");
 
     for (std::size_t bit = 0; bit < 8 * wire::head_bytes; ++bit) {
         std::vector<std::byte> flipped(bytes.begin(), bytes.end());
@@ -622,6 +629,7 @@ TEST_CASE("join: messages come back as they were, and nothing that differs is ta
     CHECK_FALSE(wire::hello().read(longer));
 
     // The longest names still fit into what a stranger may send.
+    said.rack = std::string(5000, 'r');
     said.node = std::string(5000, 'n');
     said.boot = std::string(5000, 'b');
     CHECK(wire::head_bytes + said.write().size() + wire::proof_bytes <= wire::hello_limit);

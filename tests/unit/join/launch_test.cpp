@@ -135,6 +135,35 @@ TEST_CASE("launch: roles make servers, which are nodes of their own") {
     CHECK_THROWS_AS(launch(4, body, options), herring::error);
 }
 
+TEST_CASE("launch: racks are of nodes, and of all ranks or of none") {
+    auto const body = [](world& w) {
+        int const nodes[] = {0, 2, 1, 2};
+        return w.topology().racks() == 2 && w.node() == nodes[w.rank()] ? 0 : 2;
+    };
+    herring::launch_options options;
+    options.nodes = {"a", "b", "c", "b"};
+    options.racks = {"x", "y", "x", "y"};
+    CHECK(launch(4, body, options) == 0);
+    CHECK(launch_threads(4, body, options) == 0);
+    auto const refusal = [&](std::vector<std::string> racks) {
+        options.racks = std::move(racks);
+        try {
+            launch(4, body, options);
+        } catch (herring::error const& why) {
+            CHECK(why.code() == herring::errc::bad_argument);
+            return std::string(why.what());
+        }
+        return std::string("nothing");
+    };
+    auto const says = [](std::string const& text, char const* what) { return text.find(what) != text.npos; };
+    CHECK(says(refusal({"x", "y", "x"}), "launch_options::racks has 3 entries for 4 ranks"));
+    CHECK(says(refusal({"x", "y", "", "y"}), "rank 0 is in rack 'x', rank 2 in no rack"));
+    CHECK(says(refusal({"", "y", "x", "y"}), "rank 0 is in no rack, rank 1 in rack 'y'"));
+    CHECK(says(refusal({"x", "y", "x", "x"}), "rank 1 is in rack 'y', rank 3 of the same node in rack 'x'"));
+    CHECK(says(refusal({"x", "y", "x", std::string(65, 'y')}), "the rack of rank 3, 'yyyy"));
+    CHECK(refusal({"", "", "", ""}) == "nothing");
+}
+
 TEST_CASE("launch: nobody leaves a barrier before everyone has come") {
     auto* const count = static_cast<std::atomic<int>*>(
         ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));

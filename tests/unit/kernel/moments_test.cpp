@@ -135,6 +135,67 @@ template <class T> void close(committee<T> const& of, int divisor) {
 std::vector<std::vector<int>> const shapes{{1},    {2},       {3},          {1, 1}, {1, 1, 1, 1, 1},
                                            {2, 2}, {3, 1, 2}, {1, 4, 1, 2}, {7, 9}, {1, 19, 1}};
 
+/// By racks: the first `split` nodes, of which node 1 is the group, and the others. The deviations.
+template <class T> std::vector<T> by_racks(committee<T> const& of, std::size_t split) {
+    using number = accumulator<T>;
+    std::size_t const n = of.count;
+    std::vector<std::vector<number>> terms(of.nodes.size() + 2, std::vector<number>(2 * n));
+    std::vector<kernel::moments_term> nodes, racks;
+    std::vector<kernel::source> group;
+    std::size_t first = 0;
+    for (std::size_t node = 0; node < of.nodes.size(); ++node) {
+        std::vector<kernel::source> own;
+        for (int r = 0; r < of.nodes[node]; ++r) own.push_back({of.given[first++].data()});
+        if (node == 1) group = own;
+        if (own.size() > 1) kernel::moments_partial<T>(own, terms[node].data(), terms[node].data() + n, n);
+        nodes.push_back(own.size() == 1
+                            ? kernel::moments_term{.first = own[0]}
+                            : kernel::moments_term{{terms[node].data(), herring::part_kind::accumulator},
+                                                   terms[node].data() + n,
+                                                   of.nodes[node]});
+    }
+    std::span<kernel::moments_term const> const all(nodes);
+    for (std::size_t rack = 0; rack < 2; ++rack) {
+        auto const of_rack = rack == 0 ? all.first(split) : all.subspan(split);
+        int ranks = 0;
+        for (auto const& one : of_rack) ranks += one.ranks;
+        number *const sums = terms[of.nodes.size() + rack].data(), *const squares = sums + n;
+        if (rack == 0)
+            kernel::moments_partial<T>(of_rack.first(1), group, of_rack.subspan(2), ranks, sums, squares, n);
+        else
+            kernel::moments_partial<T>(of_rack, {}, {}, ranks, sums, squares, n);
+        racks.push_back({{sums, herring::part_kind::accumulator}, squares, ranks});
+    }
+    std::vector<T> mean(n), deviation(n);
+    T *to_mean = mean.data(), *to_deviation = deviation.data();
+    kernel::moments<T>(racks, {}, {}, std::span(&to_mean, 1), std::span(&to_deviation, 1), n, of.ranks(),
+                       of.ranks());
+    return deviation;
+}
+
+TEST_CASE_TEMPLATE("kernel::moments_partial: nodes of a rack become one term, and no deviation is lost", T,
+                   float, double, bfloat16) {
+    for (double const spread : {0.0, 1e-6, 1.0})
+        for (double const offset : {0.1, -1234.7, 0.0}) {
+            CAPTURE(spread);
+            CAPTURE(offset);
+            committee<T> const of({1, 3, 2, 2, 1, 3}, 301, offset, spread, 5);
+            auto const nested = by_racks(of, 3), flat = of.made_by(1, of.ranks()).deviation;
+            double const least = std::is_same_v<T, double> ? 1e-12 : 3e-5;
+            for (std::size_t i = 0; i < of.count; ++i) {
+                auto const a = static_cast<double>(static_cast<accumulator<T>>(nested[i])),
+                           b = static_cast<double>(static_cast<accumulator<T>>(flat[i]));
+                if (spread == 0) REQUIRE(a == 0);
+                bool const near = std::fabs(a - b) <= 0.01 * b + least * std::fabs(offset);
+                if (!near) REQUIRE(a == b);
+            }
+        }
+    // Nodes whose means are equal, and whose ranks are not.
+    committee<T> apart({2, 2, 2, 2}, 3, 0, 0, 5);
+    for (std::size_t r = 0; r < 8; ++r) apart.given[r].assign(3, static_cast<T>(r % 2 == 0 ? 1.0f : 3.0f));
+    for (T const got : by_racks(apart, 2)) CHECK(static_cast<float>(got) == 1.0f);
+}
+
 } // namespace moments_test
 
 using namespace moments_test;

@@ -101,6 +101,40 @@ TEST_CASE("topology: a server is a node of its own, and workers are numbered wit
     CHECK(topology({0, 1, 1}).workers() == 3);
 }
 
+TEST_CASE("topology: nodes are numbered rack by rack, in the order of first ranks") {
+    //                        node   a  b  c  b  d  e      rack  x: a, c   y: b, d   z: e
+    topology const map({0, 1, 2, 1, 3, 4}, {}, {}, {7, 9, 7, 9, 9, 5});
+    CHECK(map.node_of == std::vector<int>{0, 2, 1, 2, 3, 4});
+    CHECK(map.racks() == 3);
+    int const racks[] = {0, 0, 1, 1, 2};
+    for (int n = 0; n < map.nodes(); ++n) CHECK(map.rack(n) == racks[n]);
+    CHECK(map.members(2).size() == 2);
+    CHECK(map.members(2)[1] == 3);
+    CHECK_FALSE(map == topology({0, 2, 1, 2, 3, 4}));
+    topology const flat = map.flat();
+    CHECK(flat.node_of == std::vector<int>{0, 2, 1, 3, 4, 5});
+    CHECK(flat.racks() == 3);
+    CHECK(flat.rack(1) == 0);
+    CHECK(flat.rack(4) == 1);
+    int const some[] = {5, 4, 1};
+    topology const group = map.subset(some);
+    CHECK(group.racks() == 2);
+    CHECK(group.node_of == std::vector<int>{0, 1, 2});
+    CHECK(group.rack(0) == 0);
+    CHECK(group.rack(2) == 1);
+    // One rack is as none.
+    CHECK(topology({0, 1, 1}, {}, {}, {4, 4, 4}) == topology({0, 1, 1}));
+    CHECK(topology({0, 1, 1}).racks() == 1);
+    CHECK(topology({0, 1, 1}).rack(1) == 0);
+    std::vector<std::string> const names{"a", "b", "c", "b", "d", "e"};
+    CHECK(topology::of_names(names, {}, {}, std::vector<int>{7, 9, 7, 9, 9, 5}) == map);
+    // A server on a worker's machine is a node, which may be in another rack.
+    using herring::role;
+    topology const served({0, 0, 1}, {role::worker, role::server, role::worker}, {}, {1, 2, 1});
+    CHECK(served.node_of == std::vector<int>{0, 2, 1});
+    CHECK(served.is_server_node(2));
+}
+
 TEST_CASE("topology: uniform, flat and uneven ones are consistent at every size") {
     for (int nodes = 1; nodes <= 8; ++nodes) {
         for (int local = 1; local <= 8; ++local) {

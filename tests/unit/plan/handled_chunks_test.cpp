@@ -112,6 +112,48 @@ template <class Sharding> void holds(std::vector<int> const& nodes) {
     CHECK(of.most_optimizer_bytes == 12 * most);
 }
 
+TEST_CASE("handled_chunks: by two levels each element has one rank, in each rack a share of every chunk") {
+    for (int const local : {1, 3}) {
+        std::vector<int> ids, racks;
+        for (int r = 0; r < 6 * local; ++r) {
+            ids.push_back(r / local);
+            racks.push_back(r / local / 2);
+        }
+        herring::topology const where(ids, {}, {}, racks);
+        herring::exchange_tuning const tuning{
+            .chunk_bytes = 4096, .window_bytes = 16'384, .two_level_bytes = 1};
+        herring::plan of = herring::make_plan<herring::fusion::per_tensor, herring::sharding::balanced>(
+            sizes, where, 4, 4, tuning);
+        herring::detail::set_optimizer_bytes(of, where, 12);
+        std::vector<int> handled(of.elements, 0);
+        std::size_t model = 0, most = 0;
+        for (herring::bucket const& b : of.buckets) {
+            CHECK((b.elements == 0 || b.path == herring::route::two_levels));
+            model += b.elements;
+        }
+        for (int r = 0; r < where.size(); ++r) {
+            handled_chunks const chunks(
+                of, {static_cast<std::uint32_t>(where.local_rank(r)), static_cast<std::uint32_t>(local)},
+                herring::server_id{where.node(r)});
+            std::vector<int> room(chunks.elements());
+            most = std::max(most, chunks.elements());
+            chunks.for_each(of,
+                            [&](std::size_t b, std::size_t offset, std::size_t elements, std::size_t place) {
+                                CHECK(place == chunks.place(of, b, offset));
+                                CHECK(chunks.is_lowest(of.buckets[b].path));
+                                REQUIRE(place + elements <= room.size());
+                                for (std::size_t i = 0; i < elements; ++i) {
+                                    ++room[place + i];
+                                    ++handled[of.buckets[b].offset + offset + i];
+                                }
+                            });
+            for (int const here : room) CHECK(here <= 1);
+        }
+        CHECK(static_cast<std::size_t>(std::count(handled.begin(), handled.end(), 1)) == model);
+        CHECK(of.most_optimizer_bytes == most * 12);
+    }
+}
+
 } // namespace handled_chunks_test
 
 using namespace handled_chunks_test;

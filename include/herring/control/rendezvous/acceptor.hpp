@@ -12,6 +12,7 @@
 #include "herring/control/rendezvous/registration.hpp"
 #include "herring/control/rendezvous/settings.hpp"
 #include "herring/control/wire/messages.hpp"
+#include "herring/control/wire/racks.hpp"
 #include "herring/crypto/random.hpp"
 #include "herring/crypto/secret.hpp"
 #include "herring/crypto/secret_key.hpp"
@@ -63,10 +64,14 @@ class acceptor : public control_endpoint<coordinator> {
 
     /// Ends joining: not all ranks came in time.
     HERRING_SETUP void on_join_timeout() {
+        refuse_all(registration_.timed_out(registration::absent(connections_.places()),
+                                           settings_.address_text, settings_.timeout, last_trouble_));
+    }
+    HERRING_SETUP void refuse_all(failure const& why) {
         stage_ = stage::refused;
-        why_refused_ = registration_.timed_out(registration::absent(connections_.places()),
-                                               settings_.address_text, settings_.timeout, last_trouble_);
-        connections_.send_all(message_kind::refuse, 0, write_failure(why_refused_));
+        why_refused_ = why;
+        connections_.send_all(message_kind::refuse, 0, write_failure(why));
+        lock_.notify_all();
     }
 
     /// Does the work that is due of listeners and joins; returns when more is due.
@@ -297,21 +302,29 @@ class acceptor : public control_endpoint<coordinator> {
         connections_.finish(c);
     }
 
-    /// All ranks are here: tells all of them the node, the machine and the role of each rank.
+    /// All ranks are here: tells all of them the node, the machine, the rack and the role of each rank.
     HERRING_SETUP void welcome() {
         roles_ = fixed_array<herring::role>(at(settings_.size));
-        fixed_array<std::string> nodes(at(settings_.size)), boots(at(settings_.size));
+        fixed_array<std::string> nodes(at(settings_.size)), boots(nodes.size()), racks(nodes.size());
         for (std::size_t r = 0; r < nodes.size(); ++r) {
             nodes[r] = registration_.hellos()[r].node;
             boots[r] = registration_.hellos()[r].boot;
+            racks[r] = registration_.hellos()[r].rack;
+            wire::make_printable(racks[r]); // errors show it
             roles_[r] = registration_.hellos()[r].role;
             rates_.push_back(registration_.hellos()[r].rate);
         }
         job_ = random_bits();
-        node_ids_ = topology::of_names({nodes.data(), nodes.size()}, {roles_.data(), roles_.size()}).node_of;
+        std::span<std::string const> const named(racks.data(), racks.size());
+        topology const map = topology::of_names({nodes.data(), nodes.size()}, {roles_.data(), roles_.size()});
+        int wrong = 0;
+        if (std::string const fault = wire::fault_of_racks(named, map, wrong); !fault.empty())
+            return refuse_all(failure::make(errc::mismatch, 0, wrong, "join", fault));
+        node_ids_ = map.node_of;
         machine_ids_ = topology::of_names({boots.data(), boots.size()}).node_of;
-        wire::welcome told{job_,   settings_.times,   node_ids_,      machine_ids_,
-                           rates_, std::move(roles_), settings_.links};
+        rack_ids_ = topology::of_names(named).node_of;
+        wire::welcome told{job_,   settings_.times,   node_ids_,       machine_ids_,
+                           rates_, std::move(roles_), settings_.links, rack_ids_};
         byte_buffer const body = told.write();
         roles_ = std::move(told.roles);
         stage_ = stage::joined;

@@ -171,6 +171,7 @@ class endpoint_base {
         mine.boot = settings_.boot;
         mine.role = settings_.role;
         mine.rate = settings_.rate;
+        mine.rack = settings_.rack;
         world_times const& times = settings_.rank == 0 ? settings_.times : settings_.asked;
         for (std::size_t i = 0; i < world_times::count; ++i)
             mine.times[i] = times[i] == not_given ? 0 : static_cast<std::uint64_t>(times[i].count());
@@ -181,7 +182,7 @@ class endpoint_base {
     HERRING_SETUP membership joined_membership() {
         membership world;
         world.rank = settings_.rank;
-        world.map = topology(node_ids_, {roles_.data(), roles_.size()}, rates_);
+        world.map = topology(node_ids_, {roles_.data(), roles_.size()}, rates_, rack_ids_);
         world.job = job_;
         world.key = secret_key(world_key_.bytes());
         world.has_secret = settings_.secret.has_value();
@@ -193,6 +194,7 @@ class endpoint_base {
             if (id == machine_ids_[at(settings_.rank)]) ++world.ranks_on_this_machine;
         node_ids_ = std::vector<int>(); // the world has its topology
         machine_ids_ = std::vector<int>();
+        rack_ids_ = std::vector<int>();
         rates_ = std::vector<int>();
         roles_ = {};
         return world;
@@ -448,7 +450,7 @@ class endpoint_base {
     // The same on every rank.
     std::uint64_t job_ = 0;
     secret_key world_key_;
-    std::vector<int> node_ids_, machine_ids_, rates_; // by rank
+    std::vector<int> node_ids_, machine_ids_, rack_ids_, rates_; // by rank
     fixed_array<role> roles_;
     std::string local_address_;
 };

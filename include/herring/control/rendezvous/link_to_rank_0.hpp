@@ -369,6 +369,7 @@ class link_to_rank_0 : public control_endpoint<participant> {
         settings_.links = told.links;
         node_ids_ = std::move(told.nodes);
         machine_ids_ = std::move(told.machines);
+        rack_ids_ = std::move(told.racks);
         roles_ = std::move(told.roles);
         rates_ = std::move(told.rates);
         tune(from.socket, settings_.times.detector.peer_timeout);

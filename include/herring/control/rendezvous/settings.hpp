@@ -29,7 +29,7 @@ struct settings {
     fixed_array<endpoint> addresses{};   // where rank 0 listens, as this rank resolved it
     std::vector<descriptor> listeners{}; // rank 0: sockets that listen there
     std::string address_text{};          // host:port, as given
-    std::string node{}, boot{};
+    std::string node{}, boot{}, rack{};
     herring::role role = herring::role::worker;
     int rate = 0;                         // of this rank's network, in Mbit/s; 0: not declared
     herring::links links{};               // of this rank, then of rank 0

@@ -16,7 +16,7 @@
 
 namespace HERRING_NAMESPACE::detail::wire {
 
-inline constexpr std::uint16_t protocol_version = 6;
+inline constexpr std::uint16_t protocol_version = 7;
 
 enum class message_kind : std::uint16_t {
     hello = 1, // rank → 0: its number and facts, and a proof that it has the secret
@@ -87,15 +87,15 @@ HERRING_SETUP inline void append_message(byte_buffer& to, message_kind type, std
     append_message(to, type, rank, sequence, body, protocol_version);
 }
 
-inline constexpr std::size_t hello_limit = 1024; // head and body, before the sender is identified
+inline constexpr std::size_t hello_limit = 1152; // head and body, before the sender is identified
 inline constexpr std::size_t blob_limit = std::size_t{64} << 20; // of one rank in one all_gather
 inline constexpr std::uint32_t body_limit = 0x7FFFFFFFu;
 inline constexpr std::size_t words_limit = 8192; // of a message that carries texts
 
-/// Returns the bytes of a welcome to a world of `ranks`: job, times, links, node, machine, rate and role of
-/// each rank.
+/// Returns the bytes of a welcome to a world of `ranks`: job, times, links, node, machine, rack, rate and role
+/// of each rank.
 constexpr std::size_t welcome_bytes(std::size_t ranks) noexcept {
-    return 8 + 8 * world_times::count + 4 * links::count + 1 + 13 * ranks;
+    return 8 + 8 * world_times::count + 4 * links::count + 1 + 17 * ranks;
 }
 
 /// The sender of a message, and when it came.

@@ -12,6 +12,7 @@
 #include "herring/control/failure/deadlock.hpp"
 #include "herring/control/failure/wait_graph.hpp"
 #include "herring/control/wire/message_kind.hpp"
+#include "herring/control/wire/racks.hpp"
 #include "herring/control/world_times.hpp"
 #include "herring/crypto/secret_key.hpp"
 #include "herring/machine/time.hpp"
@@ -34,7 +35,7 @@
 namespace HERRING_NAMESPACE::detail::wire {
 
 /// The names by which ranks and rank 0 prove themselves.
-inline constexpr handshake_names rank_names{"herring control 6", "rank", "rank 0"};
+inline constexpr handshake_names rank_names{"herring control 7", "rank", "rank 0"};
 
 /// The sequence number of a refusal, as its proof covers it.
 HERRING_SETUP inline byte_buffer refusal_front(std::uint64_t sequence) {
@@ -154,6 +155,7 @@ struct welcome {
     std::vector<int> rates{}; // by rank, in Mbit/s; 0: not declared
     fixed_array<role> roles{}; // by rank; a server's node has no other rank
     herring::links links{};
+    std::vector<int> racks{}; // by rank, numbered as nodes are; empty: none are declared
 
     HERRING_SETUP byte_buffer write() const {
         byte_buffer out;
@@ -165,6 +167,7 @@ struct welcome {
         for (std::size_t r = 0; r < nodes.size(); ++r) {
             append<std::uint32_t>(out, static_cast<std::uint32_t>(nodes[r]));
             append<std::uint32_t>(out, static_cast<std::uint32_t>(machines[r]));
+            append<std::uint32_t>(out, static_cast<std::uint32_t>(racks.empty() ? 0 : racks[r]));
             append_role(out, roles.empty() ? role::worker : roles[r], rates.empty() ? 0 : rates[r]);
         }
         return out;
@@ -188,9 +191,10 @@ struct welcome {
         links.probe = probe == 1;
         nodes.clear();
         machines.clear();
+        racks.clear();
         rates.clear();
         roles = fixed_array<role>(ranks);
-        int next_node = 0, next_machine = 0;
+        int next_node = 0, next_machine = 0, next_rack = 0;
         auto const take = [&](std::vector<int>& ids, int& next) {
             auto const id = in.number<std::uint32_t>();
             if (id > static_cast<std::uint32_t>(next)) return false;
@@ -199,14 +203,17 @@ struct welcome {
             return true;
         };
         for (std::size_t r = 0; r < ranks; ++r) {
-            if (!take(nodes, next_node) || !take(machines, next_machine))
+            if (!take(nodes, next_node) || !take(machines, next_machine) || !take(racks, next_rack))
                 return "nodes that no rank 0 counts so";
             int rate = 0;
             if (!read_role(in, roles[r], rate)) return "a role or a rate that no rank has";
             rates.push_back(rate);
         }
-        if (topology(nodes, {roles.data(), roles.size()}).node_of != nodes)
-            return "a server that shares a node";
+        topology const map(nodes, {roles.data(), roles.size()});
+        if (map.node_of != nodes) return "a server that shares a node";
+        for (std::size_t r = 0; r < ranks; ++r)
+            if (racks[r] != racks[static_cast<std::size_t>(map.rank_of(nodes[r], 0))])
+                return "a node in two racks";
         return in.done() ? nullptr : "a welcome to a world of another size";
     }
 };
@@ -224,7 +231,9 @@ struct hello {
     int rate = 0; // of its network, in Mbit/s; 0: not declared
     std::string node{};
     std::string boot{};
-    static constexpr std::size_t most_node = 540, most_boot = 300; // bytes of the names; the rest is cut
+    std::string rack{}; // empty: not declared
+    /// Bytes of the names; the rest is cut. One of a rack that is cut is longer than racks may be.
+    static constexpr std::size_t most_node = 540, most_boot = 300, most_rack_sent = most_rack + 1;
 
     HERRING_SETUP byte_buffer write() const {
         byte_buffer out;
@@ -237,10 +246,13 @@ struct hello {
         append_role(out, role, rate);
         std::string_view const n = std::string_view(node).substr(0, most_node);
         std::string_view const b = std::string_view(boot).substr(0, most_boot);
+        std::string_view const k = std::string_view(rack).substr(0, most_rack_sent);
         append<std::uint16_t>(out, n.size());
         append<std::uint16_t>(out, b.size());
+        append<std::uint16_t>(out, k.size());
         append(out, n);
         append(out, b);
+        append(out, k);
         return out;
     }
 
@@ -255,10 +267,13 @@ struct hello {
         bool const has_role = read_role(in, role, rate);
         std::size_t const n = in.number<std::uint16_t>();
         std::size_t const b = in.number<std::uint16_t>();
-        if (!in.ok || !sound || !has_role || n > most_node || b > most_boot || n + b != in.rest.size())
+        std::size_t const k = in.number<std::uint16_t>();
+        if (!in.ok || !sound || !has_role || n > most_node || b > most_boot || k > most_rack_sent ||
+            n + b + k != in.rest.size())
             return false;
         node = in.text(n);
         boot = in.text(b);
+        rack = in.text(k);
         return true;
     }
 };

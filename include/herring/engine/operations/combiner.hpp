@@ -10,6 +10,7 @@
 #include "herring/kernel/fold.hpp"
 #include "herring/model/element.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -25,7 +26,7 @@ struct contribution_origin {
 
 /// The common part of the operations that sum: finds the operands, and calls the kernel.
 ///
-/// Memory: operands of one call of the kernel: O(ranks of a node + nodes).
+/// Memory: operands of one call of the kernel: O(ranks of a node + nodes); a tile for each of several racks.
 template <class Element, class Update> class combiner {
   public:
     using accumulator = herring::accumulator<Element>;
@@ -34,13 +35,21 @@ template <class Element, class Update> class combiner {
     explicit combiner(engine_state& state)
         : state_(state), group_(static_cast<std::size_t>(state.who.local_size)),
           remote_(static_cast<std::size_t>(state.who.nodes())),
-          targets_(static_cast<std::size_t>(state.who.local_size)) {}
+          targets_(static_cast<std::size_t>(state.who.local_size)),
+          racks_(state.who.map.racks() > 1 ? static_cast<std::size_t>(state.who.map.racks()) : 0),
+          tiles_(racks_.size() * tile * sizeof(accumulator)) {}
 
     /// Sums the local ranks' parts of a chunk into `stage`, if the node's part is a sum.
     void make_part(execution const& e, chunk const& c, std::byte* stage) noexcept {
         if (state_.is_staged() && e.device_sum == nullptr)
             kernel::fold_partial<Update, Element>(local_sources(e, c.offset),
                                                   reinterpret_cast<accumulator*>(stage), c.elements, e.rule);
+    }
+    /// Sums the parts of this rack's nodes, the local ranks' contributions among them, in accumulators.
+    void sum_rack(execution const& e, chunk const& c, parts_view const& parts, std::byte* sums) noexcept {
+        operands const of = operands_of(e, c.range(), parts, c.offset);
+        kernel::fold_partial<Update, Element>(of.before, of.group, of.after,
+                                              reinterpret_cast<accumulator*>(sums), c.elements, e.rule);
     }
     /// Operands of the kernel; valid until the next call.
     struct operands {
@@ -53,8 +62,14 @@ template <class Element, class Update> class combiner {
         std::size_t count = 0;
         std::size_t const skip = state_.sum_parts.bytes(what.offset - begin);
         for (auto const& side : {parts.before, parts.after})
-            for (node_part const& p : side) remote_[count++] = {p.data + skip, state_.summed_by(p.node).kind};
+            for (node_part const& p : side)
+                if (p.of_rack)
+                    remote_[count++] = {p.data + (what.offset - begin) * sizeof(accumulator),
+                                        part_kind::accumulator};
+                else
+                    remote_[count++] = {p.data + skip, state_.summed_by(p.node).kind};
         std::span<source const> const all(remote_.data(), count);
+        if (has_sums_of_racks(parts)) return {all, {}, {}};
         return {all.first(parts.before.size()), local_sources(e, what.offset),
                 all.subspan(parts.before.size())};
     }
@@ -65,18 +80,38 @@ template <class Element, class Update> class combiner {
         return {group_.data(), group_.size()};
     }
 
+    /// Calls with(operands, range) for the parts of a range, in order, with what the kernel folds: the
+    /// operands `from(range)`, or where there are several racks the sum of each. The parts are those of
+    /// `operands_of`.
+    template <class From, class With>
+    HERRING_ALWAYS_INLINE void for_each_tile(execution const& e, range const& what, parts_view const& parts,
+                                             From const& from, With const& with) noexcept {
+        if (racks_.empty() || has_sums_of_racks(parts)) return with(from(what), what);
+        for (std::size_t at = 0; at < what.elements; at += tile) {
+            range const here{what.offset + at, std::min(tile, what.elements - at)};
+            with(by_racks(e, from(here), parts, here.elements), here);
+        }
+    }
+
     /// Combines a range of the parts of all nodes, the local ranks' contributions among them, into every
-    /// target. The parts begin at element `begin` of the bucket.
-    void combine(execution const& e, range const& what, parts_view const& parts, std::size_t begin,
-                 std::span<Element* const> targets) noexcept {
-        operands const from = operands_of(e, what, parts, begin);
-        kernel::fold<Update, Element>(from.before, from.group, from.after, targets, what.elements,
-                                      state_.ranks_in(e), e.rule);
+    /// target: `targets(offset)`. The parts begin at element `begin` of the bucket.
+    template <class Targets>
+    HERRING_ALWAYS_INLINE void combine(execution const& e, range const& what, parts_view const& parts,
+                                       std::size_t begin, Targets const& targets) noexcept {
+        for_each_tile(
+            e, what, parts, [&](range const& here) { return operands_of(e, here, parts, begin); },
+            [&](operands const& from, range const& here) {
+                kernel::fold<Update, Element>(from.before, from.group, from.after, targets(here.offset),
+                                              here.elements, state_.ranks_in(e), e.rule);
+            });
     }
     void combine(execution const& e, range const& what, parts_view const& parts, std::size_t begin,
                  std::byte* target) noexcept {
-        Element* const to = element_at(target);
-        combine(e, what, parts, begin, std::span<Element* const>(&to, 1));
+        Element* to = nullptr;
+        combine(e, what, parts, begin, [&](std::size_t offset) {
+            to = element_at(target) + (offset - what.offset);
+            return std::span<Element* const>(&to, 1);
+        });
     }
 
     /// Combines the memory at `place_of(l)` of each local rank l, for this rank alone.
@@ -122,7 +157,9 @@ template <class Element, class Update> class combiner {
             bool const is_before = i < from.before.size();
             std::size_t const of_side = is_before ? i : i - from.before.size();
             if (!is_wrong((is_before ? from.before : from.after)[of_side])) continue;
-            int const node = (is_before ? parts.before : parts.after)[of_side].node;
+            node_part const& part = (is_before ? parts.before : parts.after)[of_side];
+            if (part.of_rack) return {}; // of any of its nodes
+            int const node = part.node;
             return {true, node, map.local_size(node) == 1 ? map.rank_of(node, 0) : -1};
         }
         for (std::size_t l = 0; l < from.group.size(); ++l)
@@ -136,6 +173,34 @@ template <class Element, class Update> class combiner {
     static Element* element_at(std::byte* place) noexcept { return reinterpret_cast<Element*>(place); }
 
   private:
+    static bool has_sums_of_racks(parts_view const& parts) noexcept {
+        return !parts.before.empty() && parts.before[0].of_rack;
+    }
+
+    static constexpr std::size_t tile = std::max<std::size_t>(2048 / sizeof(accumulator), 1);
+
+    /// The sums of racks in place of their nodes' parts; one operand alone stays as it is.
+    [[gnu::noinline]] operands by_racks(execution const& e, operands const& of, parts_view const& parts,
+                                        std::size_t elements) noexcept {
+        std::span<source const> const all(remote_.data(), of.before.size() + of.after.size());
+        std::size_t sums = 0;
+        state_.for_each_rack(
+            parts, !of.group.empty(), [&](std::size_t first, std::size_t own, std::size_t end, bool is_own) {
+                std::span<source const> const group = is_own ? of.group : std::span<source const>();
+                source& sum = racks_[sums];
+                if (end - first + group.size() == 1) {
+                    sum = is_own ? group[0] : all[first];
+                } else {
+                    auto* const to = reinterpret_cast<accumulator*>(tiles_.data()) + sums * tile;
+                    kernel::fold_partial<Update, Element>(all.subspan(first, own - first), group,
+                                                          all.subspan(own, end - own), to, elements, e.rule);
+                    sum = {to, part_kind::accumulator};
+                }
+                ++sums;
+            });
+        return {{racks_.data(), sums}, {}, {}};
+    }
+
     std::span<source const> local_sources(execution const& e, std::size_t offset) noexcept {
         if (!state_.who.contributes) return {};
         if (e.device_sum != nullptr) {
@@ -151,6 +216,8 @@ template <class Element, class Update> class combiner {
     fixed_array<source> group_;
     fixed_array<source> remote_;
     fixed_array<Element*> targets_;
+    fixed_array<source> racks_;
+    fixed_array<std::byte> tiles_; // rack → sums of a tile
 };
 
 } // namespace HERRING_NAMESPACE::detail

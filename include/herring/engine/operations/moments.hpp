@@ -83,7 +83,9 @@ template <class Element, class Update> class moments {
         : state_(state), traffic_(of), group_(static_cast<std::size_t>(state.who.local_size)),
           others_(static_cast<std::size_t>(state.who.nodes())),
           means_(static_cast<std::size_t>(state.who.local_size)),
-          deviations_(static_cast<std::size_t>(state.who.local_size)) {}
+          deviations_(static_cast<std::size_t>(state.who.local_size)),
+          racks_(state.who.map.racks() > 1 ? static_cast<std::size_t>(state.who.map.racks()) : 0),
+          tiles_(2 * racks_.size() * tile) {}
 
     void make_part(execution const& e, chunk const& c, std::byte* stage) noexcept {
         if (traffic::is_second(e, c) || !state_.is_staged()) return;
@@ -95,17 +97,28 @@ template <class Element, class Update> class moments {
     }
     void combine(execution const& e, chunk const& c, parts_view const& parts) noexcept {
         if (traffic::is_second(e, c)) return; // computed with the means
-        std::size_t count = 0;
-        for (auto const& side : {parts.before, parts.after})
-            for (node_part const& p : side) others_[count++] = term_of(p, c.elements);
-        std::span<kernel::moments_term const> const all(others_.data(), count);
-        for (std::size_t l = 0; l < means_.size(); ++l) {
-            means_[l] = element_at(state_.result_of(e, static_cast<int>(l), c.offset));
-            deviations_[l] = element_at(traffic_.deviation_of(e, static_cast<int>(l), c.offset));
+        std::size_t const step = racks_.empty() ? c.elements : tile;
+        for (std::size_t at = 0; at < c.elements; at += step) {
+            std::size_t const elements = std::min(step, c.elements - at), offset = c.offset + at;
+            std::size_t count = 0;
+            for (auto const& side : {parts.before, parts.after})
+                for (node_part const& p : side) others_[count++] = term_of(p, c.elements, at);
+            std::span<kernel::moments_term const> const all(others_.data(), count);
+            for (std::size_t l = 0; l < means_.size(); ++l) {
+                means_[l] = element_at(state_.result_of(e, static_cast<int>(l), offset));
+                deviations_[l] = element_at(traffic_.deviation_of(e, static_cast<int>(l), offset));
+            }
+            std::span<kernel::source const> const group = local_sources(e, offset);
+            auto const into = [&](auto const& before, auto const& local, auto const& after) {
+                make(before, local, after, {means_.data(), means_.size()},
+                     {deviations_.data(), deviations_.size()}, elements, state_.ranks_in(e));
+            };
+            if (racks_.empty())
+                into(all.first(parts.before.size()), group, all.subspan(parts.before.size()));
+            else
+                into(by_racks(parts, all, group, elements), std::span<kernel::source const>(),
+                     std::span<kernel::moments_term const>());
         }
-        make(all.first(parts.before.size()), local_sources(e, c.offset), all.subspan(parts.before.size()),
-             {means_.data(), means_.size()}, {deviations_.data(), deviations_.size()}, c.elements,
-             state_.ranks_in(e));
     }
     void combine_mailboxes(execution const& e, std::byte* const* boxes) noexcept {
         for (std::size_t l = 0; l < group_.size(); ++l) group_[l] = {boxes[l]};
@@ -138,6 +151,7 @@ template <class Element, class Update> class moments {
 
   private:
     using accumulator = herring::accumulator<Element>;
+    static constexpr std::size_t tile = 512;        // elements of racks' terms at a time
     static constexpr std::size_t tile_bytes = 4096; // a multiple of the size of every element, and of a block
 
     static Element* element_at(std::byte* place) noexcept { return reinterpret_cast<Element*>(place); }
@@ -148,11 +162,40 @@ template <class Element, class Update> class moments {
             group_[l] = {state_.given_by(e, static_cast<int>(l), offset)};
         return {group_.data(), group_.size()};
     }
-    kernel::moments_term term_of(node_part const& p, std::size_t elements) const noexcept {
+    // Returns the term of the elements from `begin` on; the part has `elements`.
+    kernel::moments_term term_of(node_part const& p, std::size_t elements, std::size_t begin) const noexcept {
         int const ranks = state_.who.map.local_size(p.node);
-        kernel::source const sum{p.data, state_.summed_by(p.node).kind};
+        kernel::source const sum{p.data + state_.sum_parts.bytes(begin), state_.summed_by(p.node).kind};
         if (ranks == 1) return {.first = sum};
-        return {sum, p.data + state_.sum_parts.bytes(elements), ranks};
+        return {sum, p.data + state_.sum_parts.bytes(elements + begin), ranks};
+    }
+    // The terms of racks, of the terms of their nodes; one contribution, or one node, alone stays as it is.
+    std::span<kernel::moments_term const> by_racks(parts_view const& parts,
+                                                   std::span<kernel::moments_term const> all,
+                                                   std::span<kernel::source const> group,
+                                                   std::size_t elements) noexcept {
+        std::size_t terms = 0;
+        state_.for_each_rack(
+            parts, !group.empty(), [&](std::size_t first, std::size_t own, std::size_t end, bool is_own) {
+                std::span<kernel::source const> const here =
+                    is_own ? group : std::span<kernel::source const>();
+                accumulator *const sums = tiles_.data() + 2 * terms * tile, *const squares = sums + tile;
+                kernel::moments_term& term = racks_[terms++];
+                int ranks = static_cast<int>(here.size());
+                for (std::size_t i = first; i < end; ++i) ranks += all[i].ranks;
+                if (end - first + here.size() == 1) {
+                    term = is_own ? kernel::moments_term{.first = group[0]} : all[first];
+                    return;
+                }
+                if (first == end)
+                    kernel::moments_partial<Element>(here, sums, squares, elements);
+                else
+                    kernel::moments_partial<Element>(all.subspan(first, own - first), here,
+                                                     all.subspan(own, end - own), ranks, sums, squares,
+                                                     elements);
+                term = {{sums, part_kind::accumulator}, squares, ranks};
+            });
+        return {racks_.data(), terms};
     }
 
     void make(std::span<kernel::moments_term const> before, std::span<kernel::source const> group,
@@ -172,6 +215,8 @@ template <class Element, class Update> class moments {
     detail::fixed_array<kernel::source> group_;
     detail::fixed_array<kernel::moments_term> others_;
     detail::fixed_array<Element*> means_, deviations_;
+    detail::fixed_array<kernel::moments_term> racks_;
+    detail::fixed_array<accumulator> tiles_; // rack → sums, and squares, of a tile
 };
 
 } // namespace HERRING_NAMESPACE::operations

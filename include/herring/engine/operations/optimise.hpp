@@ -62,6 +62,9 @@ template <class Element, class Update, class Optimizer> class optimise {
     void make_part(execution const& e, chunk const& c, std::byte* stage) noexcept {
         all_.make_part(e, c, stage);
     }
+    void sum_rack(execution const& e, chunk const& c, parts_view const& parts, std::byte* sums) noexcept {
+        all_.sum_rack(e, c, parts, sums);
+    }
     void combine(execution const& e, chunk const& c, parts_view const& parts) noexcept {
         update(e, c, parts, [&](range const& what) { return all_.operands_of(e, what, parts, c.offset); });
     }
@@ -80,16 +83,19 @@ template <class Element, class Update, class Optimizer> class optimise {
     HERRING_ALWAYS_INLINE void update(execution const& e, chunk const& c, parts_view const& parts,
                                       From const& from) noexcept {
         std::size_t const place = memory_->place(e.label, c.offset);
-        memory_->for_each_run(e.label, c.offset, c.elements,
-                              [&](std::size_t offset, std::size_t elements, auto const&, auto const& group) {
-                                  operands const given = from({offset, elements});
-                                  std::size_t const bad = kernel::fold_optimising<Update, Optimizer, Element>(
-                                      given.before, given.group, given.after,
-                                      memory_->at(e.label, offset, place + (offset - c.offset)), elements,
-                                      state_.ranks_in(e), group.with, memory_->unscale());
-                                  if (bad < elements) [[unlikely]]
-                                      memory_->fail(e.label, offset + bad, all_.origin_of(given, parts, bad));
-                              });
+        memory_->for_each_run(
+            e.label, c.offset, c.elements,
+            [&](std::size_t offset, std::size_t elements, auto const&, auto const& group) {
+                all_.for_each_tile(
+                    e, {offset, elements}, parts, from, [&](operands const& given, range const& here) {
+                        std::size_t const bad = kernel::fold_optimising<Update, Optimizer, Element>(
+                            given.before, given.group, given.after,
+                            memory_->at(e.label, here.offset, place + (here.offset - c.offset)),
+                            here.elements, state_.ranks_in(e), group.with, memory_->unscale());
+                        if (bad < here.elements) [[unlikely]]
+                            memory_->fail(e.label, here.offset + bad, all_.origin_of(from(here), parts, bad));
+                    });
+            });
     }
 
     detail::engine_state& state_;
@@ -139,22 +145,32 @@ template <class Element, class Update, class Optimizer> class hold_gradients {
     void make_part(execution const& e, chunk const& c, std::byte* stage) noexcept {
         all_.make_part(e, c, stage);
     }
+    void sum_rack(execution const& e, chunk const& c, parts_view const& parts, std::byte* sums) noexcept {
+        all_.sum_rack(e, c, parts, sums);
+    }
     void combine(execution const& e, chunk const& c, parts_view const& parts) noexcept {
-        hold(e, c, all_.operands_of(e, c.range(), parts, c.offset));
+        hold(e, c, parts, [&](range const& what) { return all_.operands_of(e, what, parts, c.offset); });
     }
     void combine_mailboxes(execution const& e, std::byte* const* boxes) noexcept {
-        hold(e, {.elements = e.elements},
-             {{}, all_.local_sources_at([boxes](int l) { return boxes[l]; }), {}});
+        hold(e, {.elements = e.elements}, {}, [&](range const& what) {
+            std::size_t const skip = what.offset * sizeof(Element);
+            return operands{{}, all_.local_sources_at([&](int l) { return boxes[l] + skip; }), {}};
+        });
     }
     void combine_lent(execution const&) noexcept {} // a phase lends nothing
 
   private:
-    void hold(execution const& e, chunk const& c,
-              typename detail::combiner<Element, Update>::operands const& from) noexcept {
+    using operands = typename detail::combiner<Element, Update>::operands;
+
+    template <class From>
+    HERRING_ALWAYS_INLINE void hold(execution const& e, chunk const& c, parts_view const& parts,
+                                    From const& from) noexcept {
         std::size_t const place = memory_->place(e.label, c.offset);
-        kernel::fold_gradients<Update, Element>(from.before, from.group, from.after,
-                                                memory_->gradients(place), c.elements, state_.ranks_in(e),
-                                                memory_->unscale());
+        all_.for_each_tile(e, c.range(), parts, from, [&](operands const& given, range const& here) {
+            kernel::fold_gradients<Update, Element>(given.before, given.group, given.after,
+                                                    memory_->gradients(place + (here.offset - c.offset)),
+                                                    here.elements, state_.ranks_in(e), memory_->unscale());
+        });
         memory_->add_squares(e.label, c.offset, c.elements, place);
     }
 

@@ -54,8 +54,12 @@ template <class Element, class Update> class reduce {
     void make_part(execution const& e, chunk const& c, std::byte* stage) noexcept {
         all_.make_part(e, c, stage);
     }
+    void sum_rack(execution const& e, chunk const& c, parts_view const& parts, std::byte* sums) noexcept {
+        all_.sum_rack(e, c, parts, sums);
+    }
     void combine(execution const& e, chunk const& c, parts_view const& parts) noexcept {
-        all_.combine(e, c.range(), parts, c.offset, all_.local_targets(e, c.offset));
+        all_.combine(e, c.range(), parts, c.offset,
+                     [&](std::size_t offset) { return all_.local_targets(e, offset); });
     }
     void combine_mailboxes(execution const& e, std::byte* const* boxes) noexcept {
         all_.combine_local(

@@ -8,6 +8,7 @@
 #include "herring/engine/core.hpp"
 #include "herring/engine/messages.hpp"
 #include "herring/engine/operation.hpp"
+#include "herring/engine/routes/pushes.hpp"
 #include "herring/engine/window.hpp"
 #include "herring/plan/plan.hpp"
 
@@ -154,7 +155,11 @@ template <class Core> class two_hop_route {
             for (; answered_ < shared_.who.contributors().size(); ++answered_) {
                 int const to = shared_.who.contributor_behind(answered_);
                 if (to == shared_.who.node) continue;
-                if (!answer(shared_.who.handler(to, c), to, e, c)) return progress;
+                std::size_t const peer = shared_.who.handler(to, c);
+                two_hop_windows::pair& answered = windows_.pairs[peer];
+                if (!answer_push(shared_, peer, answered.served, answered.slot_memory, message::push,
+                                 message::result, shared_.result_for(e, c, to), serving_.at))
+                    return progress;
                 ++progress;
             }
             shared_.ledger.handled(serving_.at);
@@ -201,34 +206,12 @@ template <class Core> class two_hop_route {
                shared_.sum_parts.bytes(e.elements) <= most_narrow_bytes;
     }
 
-    bool answer(std::size_t to, int node, execution const& e, chunk const& c) noexcept {
-        serve_window& served = windows_.pairs[to].served;
-        // First the receive for the push that this result allows; behind receives of the first window that
-        // were refused.
-        for (; !served.is_reposted(); served.posted()) {
-            served.vacate();
-            if (!expect(to, served.to_post())) {
-                shared_.require_peer(shared_.peers[to]);
-                return false;
-            }
-        }
-        if (!shared_.send(to, message::result, served.next(), shared_.result_for(e, c, node), 0, serving_.at))
-            return false;
-        served.answered();
-        return true;
-    }
-
     bool open_windows() noexcept {
         for (std::size_t i = 0; i < shared_.peers.size(); ++i)
-            for (serve_window& served = windows_.pairs[i].served; served.to_post() < windows_.window;
-                 served.posted())
-                if (!expect(i, served.to_post())) return false;
+            if (two_hop_windows::pair& from = windows_.pairs[i];
+                !open_window(shared_, i, from.served, from.slot_memory, message::push))
+                return false;
         return true;
-    }
-
-    bool expect(std::size_t from, std::uint64_t number) noexcept {
-        std::size_t const slot = number % windows_.window;
-        return shared_.receive(from, message::push, number, windows_.pairs[from].slot_memory.at(slot), slot);
     }
 
     // Takes the results that have arrived, in place.
@@ -259,27 +242,7 @@ template <class Core> class two_hop_route {
             for (std::size_t i = 0; i < first_; ++i) ready.add(i);
         }
         if (windows_.ordered) furthest_back_ = find_furthest_back();
-        std::size_t progress = 0;
-        for (std::size_t left = ready.size(); left > 0;) { // since the last push
-            switch (push_one(ready.front(), wanted)) {
-            case turn::pushed:
-                ready.rotate();
-                left = ready.size();
-                ++progress;
-                break;
-            case turn::wanted:
-                return progress; // the next call goes on with this peer
-            case turn::refused:
-                ready.rotate();
-                --left;
-                break;
-            case turn::nothing:
-                ready.drop_front();
-                --left;
-                break;
-            }
-        }
-        return progress;
+        return push_in_turn(ready, [&](std::size_t to) { return push_one(to, wanted); });
     }
 
     // The place of the push that is due first, in the order that all contributors share.
@@ -303,48 +266,25 @@ template <class Core> class two_hop_route {
                place - furthest_back_ > (windows_.window - 1) * to.order.stride(to.push_cursor.stream);
     }
 
-    enum class turn : std::uint8_t {
-        pushed,
-        wanted,  // work on its chunk
-        refused, // for now
-        nothing  // before a result or an execution comes
-    };
-    turn push_one(std::size_t to, wanted_work& wanted) noexcept {
+    push_turn push_one(std::size_t to, wanted_work& wanted) noexcept {
         auto& [cursor, order, pushes, served, slot_memory, stages] = windows_.pairs[to];
-        if (!shared_.next_chunk(cursor, route::two_hop)) return turn::nothing;
+        if (!shared_.next_chunk(cursor, route::two_hop)) return push_turn::nothing;
         if (!pushes.has_credit()) {
             shared_.require_peer(shared_.peers[to]);
             if constexpr (Core::is_traced)
                 shared_.trace.stalled(to, shared_.peers[to].rank, pushes.next(), shared_.ledger.at(cursor.at),
                                       cursor.at);
-            return turn::nothing;
+            return push_turn::nothing;
         }
-        if (windows_.ordered && !pushes.is_prepared() && is_ahead(windows_.pairs[to])) return turn::refused;
+        if (windows_.ordered && !pushes.is_prepared() && is_ahead(windows_.pairs[to]))
+            return push_turn::refused;
         std::uint64_t const number = cursor.at;
-        execution const& e = shared_.ledger.at(number);
-        chunk const c = cursor.here(e);
-        std::size_t const slot = pushes.slot();
-        if (!pushes.is_prepared()) {
-            // The result lands in place: it cannot arrive before the server has the whole push.
-            std::span<std::byte> const into = shared_.memory.for_transport(shared_.landing(e, c));
-            if (!shared_.receive(to, message::result, pushes.next(), into, slot)) {
-                shared_.require_peer(shared_.peers[to]);
-                return turn::refused;
-            }
-            shared_.ledger.add(number);
-            pushes.prepare(c, number);
-            wanted.make_part_of(number, c, stages.at(slot).data());
-            return turn::wanted;
-        }
-        int const node = shared_.who.map.node(shared_.peers[to].rank);
-        std::span<std::byte const> const from =
-            shared_.memory.for_transport(shared_.part(e, c, node, stages.at(slot).data()));
-        if (!shared_.send(to, message::push, pushes.next(), from, slot, number)) return turn::refused;
-        pushes.sent();
-        if (is_narrow(e)) windows_.only = {true, to, number};
-        shared_.ledger.handled(number);
-        cursor.next_chunk();
-        return turn::pushed;
+        push_turn const ended =
+            push_part(shared_, to, shared_.who.map.node(shared_.peers[to].rank), cursor, pushes,
+                      stages.at(pushes.slot()).data(), message::push, message::result, wanted);
+        if (ended == push_turn::pushed && is_narrow(shared_.ledger.at(number)))
+            windows_.only = {true, to, number};
+        return ended;
     }
 
     Core& shared_;

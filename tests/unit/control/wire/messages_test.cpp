@@ -73,7 +73,7 @@ TEST_CASE("wire: a blocked report comes back, and one that is cut or too long do
 TEST_CASE("wire: what one kind of message may carry depends on who sends it, and when") {
     constexpr wire::sender stranger{4, false, false}, not_yet{4, true, false}, rank{4, false, true},
         rank_0{4, true, true};
-    CHECK(wire::most_body(message_kind::welcome, not_yet) == 8 + 8 * world_times::count + 33 + 13 * 4);
+    CHECK(wire::most_body(message_kind::welcome, not_yet) == 8 + 8 * world_times::count + 33 + 17 * 4);
     CHECK(wire::most_body(message_kind::welcome, rank_0) == 0);
     CHECK(wire::most_body(message_kind::hello, stranger) == wire::hello_limit - wire::head_bytes);
     CHECK(wire::most_body(message_kind::contribute, rank) == wire::blob_limit);
@@ -215,8 +215,31 @@ TEST_CASE("wire: a hello's names have limits of their own") {
     raw.append(first(said.write(), wire::nonce_bytes + 1 + 16 + 8 * world_times::count + 5));
     wire::append<std::uint16_t>(raw, 0);
     wire::append<std::uint16_t>(raw, wire::hello::most_boot + 1);
+    wire::append<std::uint16_t>(raw, 0);
     wire::append(raw, std::string(wire::hello::most_boot + 1, 'b'));
     CHECK_FALSE(read.read(raw));
+    // One character more than a rack's name may have, so that rank 0 sees that it is too long.
+    said.rack = std::string(wire::most_rack + 9, 'r');
+    REQUIRE(read.read(said.write()));
+    CHECK(read.rack.size() == wire::most_rack + 1);
+}
+
+TEST_CASE("wire: a welcome has racks of whole nodes") {
+    wire::welcome told;
+    told.times = herring::detail::resolve({});
+    told.nodes = {0, 1, 0};
+    told.machines = {0, 0, 0};
+    told.racks = {0, 1, 0};
+    wire::welcome read;
+    REQUIRE(read.read(told.write(), 3) == nullptr);
+    CHECK(read.racks == told.racks);
+    told.racks = {0, 1, 1};
+    CHECK(std::string(read.read(told.write(), 3)) == "a node in two racks");
+    told.racks = {1, 0, 1};
+    CHECK(read.read(told.write(), 3) != nullptr);
+    told.racks = {};
+    REQUIRE(read.read(told.write(), 3) == nullptr);
+    CHECK(read.racks == std::vector<int>{0, 0, 0});
 }
 
 TEST_CASE("wire: a value is read from exactly its bytes") {
