@@ -18,7 +18,7 @@ namespace HERRING_NAMESPACE {
 ///        message are then those of the transport's tuning.
 struct links {
     std::uint32_t latency_ns = 0;              ///< from node to node, beyond the time of processors
-    std::uint32_t rack_latency_ns = 0;         ///< the same within a rack
+    std::uint32_t rack_latency_ns = 0;         ///< the same within a rack; 0: as between racks
     std::uint32_t send_ns = 0, receive_ns = 0; ///< of a processor, a message
     std::uint32_t rate_mbit = 0;               ///< of a node, each way; without it nothing is chosen
     std::uint32_t local_rate_mbit = 0;         ///< at which a node reads what it sums or copies

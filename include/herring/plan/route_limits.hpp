@@ -90,8 +90,8 @@ struct route_limits {
         return {.nodes = nodes,
                 .local_ranks = largest_node,
                 .racks = racks.empty() ? 1 : racks.back() + 1,
-                .nests = has_two_levels(),
                 .forwards = nodes > 2 && even,
+                .nests = has_two_levels(),
                 .cores = tuning.shared_cores,
                 .element_bytes = element_bytes,
                 .part_bytes = parts.element_bytes,
@@ -253,7 +253,6 @@ constexpr std::size_t choose_sizes(route_limits& of) noexcept {
     if (by.rate_mbit == 0 || of.nodes < 2) return 0;
     if (by.latency_ns == 0) by.latency_ns = sizes.latency_ns;
     if (by.send_ns == 0 && by.receive_ns == 0) by.send_ns = by.receive_ns = sizes.message_ns / 2;
-    if (by.rack_latency_ns == 0) by.rack_latency_ns = by.latency_ns;
     network_shape shape = of.shape();
     choice const any = choose(shape, 0, by);
     sizes.chunk_bytes = any.chunk_bytes;
