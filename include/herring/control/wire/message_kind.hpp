@@ -92,8 +92,8 @@ inline constexpr std::size_t blob_limit = std::size_t{64} << 20; // of one rank 
 inline constexpr std::uint32_t body_limit = 0x7FFFFFFFu;
 inline constexpr std::size_t words_limit = 8192; // of a message that carries texts
 
-/// Returns the bytes of a welcome to a world of `ranks`: job, times, links, node, machine, rack, rate and role
-/// of each rank.
+/// Returns the bytes of a welcome to a world of `ranks`: job, times, links; node, machine, rack, rate and
+/// role of each rank.
 constexpr std::size_t welcome_bytes(std::size_t ranks) noexcept {
     return 8 + 8 * world_times::count + 4 * links::count + 1 + 17 * ranks;
 }
