@@ -11,6 +11,7 @@
 #include "herring/crypto/seal_provider.hpp"
 #include "herring/crypto/secret.hpp"
 #include "herring/machine/address.hpp"
+#include "herring/model/lent_servers.hpp"
 #include "herring/model/topology.hpp"
 
 #include <chrono>
@@ -29,7 +30,11 @@ struct settings {
     std::string address_text{};        // host:port, as given
     std::string node{}, boot{};
     herring::role role = herring::role::worker;
-    int rate = 0;                         // of this rank's network, in Mbit/s; 0: not declared
+    int rate = 0;                            // of this rank's network, in Mbit/s; 0: not declared
+    int workers = 2;                         // the ranks behind them are lent by a service
+    lease lent{};                            // rank 0: their grant, as long as the world lives
+    std::optional<secrets> secret_of_lent{}; // rank 0: what they prove, and no other rank
+    failure_handler on_drain{};
     std::optional<secrets> secret{};      // none: no rank has to prove anything
     seal_provider const* seals = nullptr; // control connections, where there is a secret
     time_point deadline{};
