@@ -53,49 +53,52 @@ constexpr std::size_t most_body(message kind, bool proven) noexcept {
     return proven && kind == message::ask ? most_ask : most_text;
 }
 
-HERRING_SETUP inline void put_text(byte_buffer& to, std::string_view text) {
-    wire::append<std::uint16_t>(to, text.size());
-    wire::append(to, text);
-}
-/// Reads a text of at most `most` bytes, which can be shown.
-HERRING_SETUP inline std::string take_text(wire::reader& in, std::size_t most) {
-    std::size_t const size = in.number<std::uint16_t>();
-    if (size > most) in.ok = false;
-    std::string text(in.text(in.ok ? size : 0));
-    wire::make_printable(text);
-    return text;
-}
+/// Writes the members of a message, in the order in which `reading` takes them.
+struct writing {
+    byte_buffer out{};
 
-HERRING_SETUP inline void put_layout(byte_buffer& to, layout const& tensors) {
-    wire::append<std::uint32_t>(to, tensors.size());
-    for (tensor_spec const& one : tensors) {
-        put_text(to, std::string_view(one.name).substr(0, most_text));
-        wire::append<std::uint64_t>(to, one.elements);
-        wire::append<std::uint32_t>(to, one.group);
+    HERRING_SETUP void text(std::string const& from, std::size_t most) {
+        std::string_view const cut = std::string_view(from).substr(0, most);
+        wire::append<std::uint16_t>(out, cut.size());
+        wire::append(out, cut);
     }
-}
-HERRING_SETUP inline layout take_layout(wire::reader& in) {
-    std::size_t const count = in.number<std::uint32_t>();
-    if (count > most_tensors) in.ok = false;
-    std::vector<tensor_spec> tensors;
-    for (std::size_t i = 0; i < count && in.ok; ++i) {
-        tensor_spec one;
+    template <class Integer> void number(Integer const& from) {
+        wire::append<Integer>(out, static_cast<std::uint64_t>(from));
+    }
+    static constexpr bool goes_on() noexcept { return true; }
+    HERRING_SETUP void time(std::chrono::milliseconds from) {
+        number(std::max<std::int64_t>(from.count(), 0));
+    }
+};
+
+/// Reads the members of a message. What is not there, or longer than it may be, turns `in.ok` false.
+struct reading {
+    wire::reader in;
+
+    HERRING_SETUP void text(std::string& to, std::size_t most) {
         std::size_t const size = in.number<std::uint16_t>();
-        one.name = in.text(size <= most_text ? size : 0); // ranks compare its bytes
-        one.elements = in.number<std::uint64_t>();
-        one.group = in.number<std::uint32_t>();
-        if (size > most_text) in.ok = false;
-        tensors.push_back(std::move(one));
+        in.ok = in.ok && size <= most;
+        to = in.text(in.ok ? size : 0);
     }
-    return layout(std::move(tensors));
-}
+    template <class Integer> void number(Integer& to) { to = in.number<Integer>(); }
+    bool goes_on() const noexcept { return in.ok; }
+    /// A day at most.
+    HERRING_SETUP void time(std::chrono::milliseconds& to) {
+        to = std::chrono::milliseconds(std::min<std::uint64_t>(in.number<std::uint64_t>(), 86'400'000));
+    }
+};
 
-HERRING_SETUP inline void put_time(byte_buffer& to, std::chrono::milliseconds time) {
-    wire::append<std::uint64_t>(to, static_cast<std::uint64_t>(std::max<long long>(time.count(), 0)));
+template <class Message> HERRING_SETUP byte_buffer write(Message const& from) {
+    writing to;
+    Message copy = from;
+    copy.members(to);
+    return std::move(to.out);
 }
-HERRING_SETUP inline std::chrono::milliseconds take_time(wire::reader& in) noexcept {
-    constexpr std::uint64_t day = 86'400'000;
-    return std::chrono::milliseconds(std::min(in.number<std::uint64_t>(), day));
+/// False: no end of this protocol writes that.
+template <class Message> HERRING_SETUP bool read(Message& to, std::span<std::byte const> from) {
+    reading all{{from}};
+    to.members(all);
+    return all.in.done() && to.is_sound();
 }
 
 /// A tenant's reply to the challenge. On the wire a proof follows it.
@@ -106,80 +109,64 @@ struct hello {
     HERRING_SETUP byte_buffer write() const {
         byte_buffer out;
         out.append(nonce);
-        put_text(out, tenant);
+        wire::append(out, tenant);
         return out;
     }
     HERRING_SETUP bool read(std::span<std::byte const> from) {
         wire::reader in{from};
         in.bytes(nonce);
-        tenant = take_text(in, most_name);
+        tenant = in.text(std::min(in.rest.size(), most_name));
+        wire::make_printable(tenant);
         return in.done();
     }
 };
 
 /// What a job asks for.
 struct ask {
-    std::string version = HERRING_VERSION_STRING;
-    std::string type{};
+    std::string version = HERRING_VERSION_STRING, type{};
     std::uint32_t servers = 0;
     lease_terms terms{};
     std::chrono::milliseconds queue_for{};
-    layout tensors{};
+    std::vector<tensor_spec> tensors{};
 
-    HERRING_SETUP byte_buffer write() const {
-        byte_buffer out;
-        put_text(out, version);
-        put_text(out, type);
-        wire::append<std::uint32_t>(out, servers);
-        wire::append<std::uint32_t>(out, static_cast<std::uint32_t>(terms.workers));
-        put_text(out, terms.address);
-        wire::append<std::uint8_t>(out, terms.seals ? 1 : 0);
-        put_time(out, terms.timeout);
-        put_time(out, queue_for);
-        put_layout(out, tensors);
-        return out;
+    template <class Io> HERRING_SETUP void members(Io& io) {
+        io.text(version, most_name);
+        io.text(type, most_text);
+        io.number(servers);
+        io.number(terms.workers);
+        io.text(terms.address, most_text);
+        io.number(terms.seals);
+        io.time(terms.timeout);
+        io.time(queue_for);
+        auto count = static_cast<std::uint32_t>(tensors.size());
+        io.number(count);
+        for (std::size_t i = 0; i < std::min<std::size_t>(count, most_tensors) && io.goes_on(); ++i) {
+            if (i == tensors.size()) tensors.emplace_back();
+            io.text(tensors[i].name, most_text);
+            io.number(tensors[i].elements);
+            io.number(tensors[i].group);
+        }
     }
-    /// False: no job asks so. Of another version only `version` is read.
-    HERRING_SETUP bool read(std::span<std::byte const> from) {
-        wire::reader in{from};
-        version = take_text(in, most_name);
-        if (version != HERRING_VERSION_STRING) return in.ok;
-        type = take_text(in, most_text);
-        servers = in.number<std::uint32_t>();
-        std::uint32_t const workers = in.number<std::uint32_t>();
-        terms.address = take_text(in, most_text);
-        std::uint8_t const seals = in.number<std::uint8_t>();
-        terms.timeout = take_time(in);
-        queue_for = take_time(in);
-        tensors = take_layout(in);
-        terms.seals = seals == 1;
-        terms.workers = static_cast<int>(workers & 0xFFFFu);
-        return in.done() && seals < 2 && servers > 0 && servers < 0x8000 && workers > 0 && workers < 0x8000;
+    HERRING_SETUP bool is_sound() {
+        for (std::string* const shown : {&version, &type, &terms.address}) wire::make_printable(*shown);
+        return servers > 0 && servers < 0x8000 && terms.workers > 0 && terms.workers < 0x8000;
     }
 };
 
-/// What a process that a service starts reads: the rank that it becomes, behind the ask.
+/// What a process that a service starts reads: the rank that it becomes.
 struct orders {
     std::uint32_t rank = 0; ///< among the servers
     std::string secret{};
     std::string checkpoints{}; ///< folder beneath which those of the tenant lie; empty: none
     ask of{};
 
-    HERRING_SETUP byte_buffer write() const {
-        byte_buffer out;
-        wire::append<std::uint32_t>(out, rank);
-        put_text(out, secret);
-        put_text(out, checkpoints);
-        out.append(of.write());
-        return out;
+    template <class Io> HERRING_SETUP void members(Io& io) {
+        io.number(rank);
+        io.text(secret, most_name);
+        io.text(checkpoints, 4096);
+        of.members(io);
     }
-    HERRING_SETUP bool read(std::span<std::byte const> from) {
-        wire::reader in{from};
-        rank = in.number<std::uint32_t>();
-        secret = take_text(in, most_name);
-        checkpoints = take_text(in, 4096);
-        return in.ok && of.read(in.rest);
-    }
+    bool is_sound() { return of.is_sound(); }
 };
 
 /// Owns the socket; a message is bounded by what its kind may have before anything waits for it.
