@@ -4,7 +4,7 @@
 #
 # run.sh PROGRAM [steps]
 set -euo pipefail
-program=$(realpath "$1") steps=${2-2000}
+program=$(realpath "$1") steps=${2-5000}
 work=$(mktemp -d)
 trap 'kill $(jobs -p) 2>/dev/null || true; wait; rm -rf "$work"' EXIT
 cd "$work"
@@ -12,7 +12,7 @@ port=$((20000 + $$ % 12000))
 for who in alice bob job; do (umask 077; openssl rand -hex 32 >$who.key); done
 mkdir -p alice/model bob/model
 printf '%s\n' "alice $work/alice.key 3 4 2G 2 $work/alice" "bob $work/bob.key 1 4 2G 2 $work/bob" >tenants.conf
-serve() { "$program" serve "127.0.0.1:$1" tenants.conf "metrics.$1" 2>>"log.$1"; } # a port
+serve() { exec "$program" serve "127.0.0.1:$1" tenants.conf "metrics.$1" 2>>"log.$1"; } # a port
 until_says() { for _ in $(seq 600); do ! grep -qs "$2" "$1" || return 0; sleep 0.1; done; cat log.* job.*; exit 1; } # file, words
 serve $port & first=$!
 serve $((port + 1)) & second=$!
@@ -32,11 +32,13 @@ job alice "127.0.0.1:$port,127.0.0.1:$((port + 1))" "127.0.0.1:$((port + 2))" >j
 job bob "127.0.0.1:$((port + 1))" "127.0.0.1:$((port + 3))" >job.bob 2>&1 & bob=$!
 until_says job.alice 'begins with step 0'
 "$program" status metrics.$port
-pkill -TERM -P $first
+kill -TERM $first
 wait $first
 wait $alice $bob
 sed 's/^/alice: /' job.alice
 sed 's/^/bob: /' job.bob
-grep -q 'saved behind step' job.alice && grep -q 'all steps are done' job.alice && grep -q 'all steps are done' job.bob
-pkill -TERM -P $second
+grep -q 'saved behind step' job.alice
+grep -q 'all steps are done' job.alice
+grep -q 'all steps are done' job.bob
+kill -TERM $second
 wait $second

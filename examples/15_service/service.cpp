@@ -89,6 +89,7 @@ int run_job(std::string services, char** argv) {
 } // namespace
 
 int main(int argc, char** argv) {
+    std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);
     try {
         std::string const what = argc > 1 ? argv[1] : "";
         if (what == "serve" && (argc == 4 || argc == 5)) {

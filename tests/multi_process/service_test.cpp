@@ -14,8 +14,14 @@
 #include <algorithm>
 #include <atomic>
 #include <span>
+#include <sstream>
 #include <stdexcept>
 #include <string>
+#include <vector>
+
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
 
 using namespace herring;
 
@@ -129,7 +135,7 @@ TEST_CASE("service: what others hold is waited for, or refused with who holds it
         CHECK(lender.says("lends 2 ranks"));
         job refused(files, 1, wish(files, lender.address, "bob", 1), [](world&) {});
         CHECK(refused.failures() == 1);
-        CHECK_MESSAGE(refused.said().find("held by alice 2 ranks") != std::string::npos, refused.said());
+        CHECK_MESSAGE(refused.said().find("held by alice: 2 ranks") != std::string::npos, refused.said());
         lent_servers patient = wish(files, lender.address, "bob", 1);
         patient.queue_for = std::chrono::seconds(15);
         job waits(files, 2, patient, [](world& w) { steps(w, 2); });
@@ -146,6 +152,74 @@ TEST_CASE("service: what others hold is waited for, or refused with who holds it
         CHECK_MESSAGE(waits.failures() == 0, waits.said());
     }
     CHECK(lender.says("tenant bob has given its ranks back"));
+}
+
+namespace {
+
+/// Bytes a second that the TCP sockets of the children of a service may send together, by process.
+std::vector<std::uint64_t> rates(pid_t service) {
+    std::vector<std::uint64_t> all;
+    std::string const id = std::to_string(service);
+    std::istringstream text(detail::small_file("/proc/" + id + "/task/" + id + "/children"));
+    for (pid_t child = 0; text >> child;) {
+        detail::descriptor const process(static_cast<int>(::syscall(SYS_pidfd_open, child, 0u)));
+        std::uint64_t sum = 0, sockets = 0;
+        for (int fd = 0; fd < 64; ++fd) {
+            detail::descriptor const copy(
+                static_cast<int>(::syscall(SYS_pidfd_getfd, process.get(), fd, 0u)));
+            std::uint64_t rate = 0;
+            socklen_t size = sizeof rate;
+            detail::socket_report found;
+            if (copy.get() >= 0 && found.read(copy.get()) &&
+                ::getsockopt(copy.get(), SOL_SOCKET, SO_MAX_PACING_RATE, &rate, &size) == 0 &&
+                rate != ~std::uint64_t{0})
+                sum += rate, ++sockets;
+        }
+        all.push_back(sockets < 2 ? 0 : sum / sockets * (sockets - 1)); // but for the control connection
+    }
+    return all;
+}
+/// Waits until they are so many Mbit/s each; false after 20 s.
+bool has_rates(pid_t service, std::vector<int> const& due) {
+    for (int i = 0; i < 400; ++i) {
+        std::vector<std::uint64_t> const now = rates(service);
+        bool alike = now.size() == due.size();
+        for (std::size_t r = 0; alike && r < due.size(); ++r)
+            alike = std::abs(static_cast<double>(now[r]) / 125'000 - due[r]) < 1;
+        if (alike) return true;
+        ::usleep(50'000);
+    }
+    for (std::uint64_t const one : rates(service))
+        std::fprintf(stderr, "a rate of %g\n", static_cast<double>(one) / 125'000);
+    return false;
+}
+
+} // namespace
+
+TEST_CASE("service: the network is divided by shares among tenants that are busy, and by ranks within one") {
+    tenant_files files;
+    service_process<lends> lender(files, {.rate = 1000});
+    auto* const pauses = static_cast<std::atomic<bool>*>(
+        ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+    auto const go_on = [](world& w) { steps(w, 1'000'000'000); };
+    job first(files, 1, wish(files, lender.address, "alice", 1), go_on);
+    CHECK(has_rates(lender.pid, {1000}));
+    job other(files, 1, wish(files, lender.address, "bob", 1), [&](world& w) {
+        sums reduce(w, tensors);
+        while (true) {
+            for (std::size_t i = 0; i < reduce.size(); ++i) reduce.ready(i);
+            reduce.wait();
+            while (*pauses) ::usleep(1'000);
+        }
+    });
+    CHECK(has_rates(lender.pid, {750, 250}));
+    job second(files, 1, wish(files, lender.address, "alice", 1), go_on);
+    CHECK(has_rates(lender.pid, {375, 250, 375}));
+    *pauses = true; // an idle tenant's share is used by others
+    CHECK(has_rates(lender.pid, {500, 250, 500}));
+    *pauses = false;
+    CHECK(has_rates(lender.pid, {375, 250, 375}));
+    ::munmap(pauses, 4096);
 }
 
 TEST_CASE("service: tenants are read anew on SIGHUP; a file with an error leaves the last one in force") {

@@ -21,6 +21,8 @@ struct service_options {
     std::string tenants{};    ///< the file of tenants, read anew on SIGHUP
     int ranks = 0;            ///< server ranks at once; 0: as many as this process may use cores
     std::uint64_t memory = 0; ///< bytes of all ranks; 0: what is free at the start
+    int rate =
+        0; ///< of the machine's network, in Mbit/s, which tenants share by their shares; 0: they do not
     /// Told to stop, the service leaves its jobs so long to save and leave.
     std::chrono::milliseconds drain_time{30'000};
     std::string metrics{}; ///< a file in the text format of Prometheus, written each second; empty: none
@@ -59,8 +61,7 @@ HERRING_SEPARABLE void serve_if_started(std::span<served_type const> types);
 } // namespace HERRING_NAMESPACE
 
 #ifndef HERRING_SEPARATE
-#include "herring/service/asking_impl.hpp"
-#include "herring/service/lender_impl.hpp"
+#include "herring/service/service_impl.hpp"
 #endif
 
 #endif // HERRING_SERVICE_SERVICE_HPP

@@ -1,12 +1,13 @@
-// herring: the parent of a service: the functions.
+// herring: the two ends of a service: rank 0, which asks, and the parent, which starts and takes back ranks.
 // SPDX-License-Identifier: Apache-2.0
-#ifndef HERRING_SERVICE_LENDER_IMPL_HPP
-#define HERRING_SERVICE_LENDER_IMPL_HPP
+#ifndef HERRING_SERVICE_SERVICE_IMPL_HPP
+#define HERRING_SERVICE_SERVICE_IMPL_HPP
 
 #include "herring/base/byte_buffer.hpp"
 #include "herring/base/config.hpp"
 #include "herring/base/error.hpp"
 #include "herring/base/text.hpp"
+#include "herring/control/control.hpp"
 #include "herring/control/wire/messages.hpp"
 #include "herring/crypto/random.hpp"
 #include "herring/crypto/secret.hpp"
@@ -16,15 +17,19 @@
 #include "herring/machine/files.hpp"
 #include "herring/machine/free_memory.hpp"
 #include "herring/machine/name_lookup.hpp"
+#include "herring/machine/time.hpp"
 #include "herring/net/handshake.hpp"
+#include "herring/net/life_signs.hpp"
 #include "herring/net/poller.hpp"
 #include "herring/net/sockets.hpp"
 #include "herring/service/messages.hpp"
+#include "herring/service/pacing.hpp"
 #include "herring/service/service.hpp"
 #include "herring/service/tenants.hpp"
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -41,6 +46,7 @@
 #include <vector>
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sched.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
@@ -51,6 +57,122 @@
 #include <unistd.h>
 
 namespace HERRING_NAMESPACE::detail::leasing {
+
+/// One service that is asked, by rank 0.
+struct asked_service {
+    std::string const& name;
+    lease_link over{};
+
+    [[noreturn]] HERRING_SETUP void fail(errc what, std::initializer_list<text_part> why) const {
+        throw error(what, 0, -1, "join", {"the service at ", name, ": ", text(why)});
+    }
+    HERRING_SETUP static bool wait_for(int socket, int what, time_point deadline) noexcept {
+        pollfd one{socket, static_cast<short>(what), 0};
+        int got = 0;
+        while ((got = ::poll(&one, 1, poll_timeout(deadline))) <= 0 && clock::now() < deadline) {
+        }
+        return got > 0;
+    }
+
+    HERRING_SETUP void dial() {
+        host_and_port const at = split_address(name, "lent_servers::services");
+        time_point const deadline = deadline_in(silence);
+        std::string why;
+        for (endpoint const& to : resolve(at.host, at.port, deadline, why)) {
+            descriptor made;
+            bool const begun = detail::dial(made, to, silence);
+            int failed = errno;
+            if (begun) {
+                (void)wait_for(made.get(), POLLOUT, deadline);
+                failed = connect_error(made.get());
+                if (failed == 0) return void(over = lease_link(std::move(made)));
+            }
+            why = std::strerror(failed);
+        }
+        fail(errc::unreachable, {"it cannot be reached: ", why, "; see that it runs, and its address"});
+    }
+
+    /// Returns the kind of the next message; throws a refusal.
+    HERRING_SETUP message next() {
+        time_point const deadline = deadline_in(silence);
+        lease_link::state got{};
+        while ((got = over.receive()) == lease_link::state::nothing) {
+            over.flush();
+            if (!wait_for(over.socket(), over.wants_write() ? POLLIN | POLLOUT : POLLIN, deadline))
+                fail(errc::unreachable, {"it did not answer within 5 s: is it stopped, or its host?"});
+        }
+        if (got == lease_link::state::closed)
+            fail(errc::unreachable, {"it closed the connection: did it end, or is it full?"});
+        if (got == lease_link::state::wrong)
+            fail(errc::protocol, {"what listens there is no service of this version"});
+        failure said;
+        if (over.kind() == message::refuse &&
+            wire::read_failure(over.body(), std::numeric_limits<int>::max(), said))
+            fail(said.what, {said.text});
+        return over.kind();
+    }
+
+    HERRING_SETUP lease ask_for(lent_servers const& wanted, lease_terms const& of,
+                                std::chrono::milliseconds queue_for) {
+        secrets const key = read_secrets(wanted.key_file, "lent_servers::key_file");
+        dial();
+        over.send(message::knock);
+        wire::challenge asked;
+        if (next() != message::challenge || !asked.read(over.body()) || !asked.has_secret || asked.seals)
+            fail(errc::protocol, {"what listens there is no service of this version"});
+        byte_buffer challenge, words;
+        challenge.append(over.body());
+        secret_key const by = key.proves.key(asked.salt);
+        wire::dialler_handshake proves;
+        (void)proves.reply(names, words, challenge, asked, hello{{}, wanted.tenant}, nullptr, &by);
+        over.send(message::hello, words);
+        wire::proof shown{};
+        std::span<std::byte const> before;
+        if (next() != message::admit || !wire::split_proof(over.body(), before, shown) ||
+            !proves.proves(shown, before))
+            fail(errc::refused, {"it did not prove that it has the key of tenant '", wanted.tenant, "'"});
+        over.protect(proves.keys(), false);
+        byte_buffer const wish = write(ask{.type = wanted.type,
+                                           .servers = static_cast<std::uint32_t>(wanted.count),
+                                           .terms = of,
+                                           .queue_for = queue_for,
+                                           .tensors = {wanted.tensors.begin(), wanted.tensors.end()}});
+        if (wish.size() > most_ask || wanted.tensors.size() > most_tensors)
+            fail(errc::bad_argument, {"a layout of ", wanted.tensors.size(), " tensors, in ", wish.size(),
+                                      " bytes; at most ", most_tensors, ", in ", most_ask});
+        over.send(message::ask, wish);
+        message kind{};
+        do kind = next();
+        while (kind == message::wait);
+        if (kind != message::grant) fail(errc::protocol, {"it sent a message that no service sends then"});
+        return {over.release(), secret_text(proves.keys().resumption_key().bytes()), name};
+    }
+
+    static constexpr std::chrono::seconds silence{5};
+};
+
+HERRING_SEPARABLE lease ask_services(lent_servers const& wanted, lease_terms const& of) {
+    if (wanted.services.empty())
+        bad_setting({"join_options::servers names no service; give \"host:port\" of one"});
+    time_point const end = deadline_in(wanted.queue_for);
+    std::vector<std::string> busy = wanted.services;
+    failure last;
+    std::string all;
+    // First all of them without waiting, where there are several.
+    for (bool waits = busy.size() == 1; !busy.empty(); waits = true) {
+        all.clear();
+        for (std::string const& service : std::exchange(busy, {})) try {
+                auto const left = std::chrono::duration_cast<std::chrono::milliseconds>(end - clock::now());
+                return asked_service{service}.ask_for(wanted, of, waits ? left : left - left);
+            } catch (error const& why) {
+                last = why.why();
+                append(all, {all.empty() ? "" : "; ", last.text});
+                if (!waits && last.what == errc::no_resources && wanted.queue_for.count() > 0)
+                    busy.push_back(service);
+            }
+    }
+    throw error(last.what, 0, -1, "join", all);
+}
 
 /// The variable by which a process that a service has started knows the descriptor of its orders.
 inline constexpr char const* orders_variable = "HERRING_SERVICE_ORDERS";
@@ -73,8 +195,8 @@ struct client {
     byte_buffer challenge{};
     std::string tenant{}, secret{};
     ask wish{};
-    need each{};                ///< of its ranks
-    std::vector<pid_t> ranks{}; ///< those that run
+    need each{};                      ///< of its ranks
+    std::vector<served_rank> ranks{}; ///< those that run
 
     bool is_stranger() const noexcept {
         return at == stage::unknown || at == stage::challenged || at == stage::ending;
@@ -164,6 +286,7 @@ class lender {
             time_point const now = clock::now();
             for (client& c : clients_) look_after(c, now);
             serve_queue(now);
+            if (options_.rate > 0 && now - paced_ >= std::chrono::milliseconds(100)) pace(now);
             clients_.remove_if([](client const& c) { return c.at == stage::gone; });
             if (options_.metrics.empty() || now - written_ < std::chrono::seconds(1)) continue;
             written_ = now;
@@ -419,8 +542,8 @@ class lender {
 
     HERRING_SETUP void start(client& c, time_point now) {
         for (std::uint32_t rank = 0; rank < c.wish.servers; ++rank) {
-            c.ranks.push_back(start_rank(c, rank));
-            if (c.ranks.back() > 0) continue;
+            c.ranks.push_back({start_rank(c, rank)});
+            if (c.ranks.back().process > 0) continue;
             std::string const why = std::strerror(errno);
             c.ranks.pop_back();
             kill(c);
@@ -435,9 +558,9 @@ class lender {
     }
 
     HERRING_SETUP static void kill(client& c) noexcept {
-        for (pid_t const pid : c.ranks) ::kill(pid, SIGKILL);
-        for (pid_t const pid : c.ranks)
-            while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
+        for (served_rank const& one : c.ranks) ::kill(one.process, SIGKILL);
+        for (served_rank const& one : c.ranks)
+            while (::waitpid(one.process, nullptr, 0) < 0 && errno == EINTR) {
             }
         c.ranks.clear();
     }
@@ -450,9 +573,9 @@ class lender {
             c.at = stage::gone;
     }
     HERRING_SETUP void reap(client& c, time_point now) {
-        std::erase_if(c.ranks, [&](pid_t pid) {
+        std::erase_if(c.ranks, [&](served_rank const& one) {
             int how = 0;
-            if (::waitpid(pid, &how, WNOHANG) != pid) return false;
+            if (::waitpid(one.process, &how, WNOHANG) != one.process) return false;
             if (how == 0) return true;
             say({"a rank of job ", c.number, " of tenant ", c.tenant,
                  WIFSIGNALED(how) ? " was killed by signal " : " ended with status ",
@@ -464,6 +587,27 @@ class lender {
         if (!c.ranks.empty()) return;
         say({"job ", c.number, " of tenant ", c.tenant, " has given its ranks back"});
         c.at = stage::gone;
+    }
+
+    /// Divides the network among the ranks that are busy, of which each tenant's have its share.
+    HERRING_SETUP void pace(time_point now) {
+        paced_ = now;
+        auto const busy_of = [&](std::string const& name) {
+            int busy = 0;
+            for (client const& c : clients_)
+                for (served_rank const& one : c.ranks) busy += c.tenant == name && one.busy;
+            return busy;
+        };
+        for (tenant const& t : tenants_) {
+            int const busy = busy_of(t.name);
+            int others = 0;
+            for (tenant const& other : tenants_)
+                others += &other != &t && busy_of(other.name) > 0 ? other.share : 0;
+            auto const rate = static_cast<std::uint64_t>(options_.rate) * 125'000;
+            for (client& c : clients_)
+                if (c.tenant == t.name)
+                    for (served_rank& one : c.ranks) one.look(rate_of_rank(rate, t.share, others, busy));
+        }
     }
 
     HERRING_SETUP std::string metrics() const {
@@ -495,7 +639,7 @@ class lender {
     wire::salt salt_{};
     std::list<client> clients_; // in the order in which they came
     std::uint64_t next_number_ = first_client;
-    time_point drain_until_ = time_point::max(), written_{};
+    time_point drain_until_ = time_point::max(), written_{}, paced_{};
     bool draining_ = false;
 };
 
@@ -545,4 +689,4 @@ HERRING_SEPARABLE void serve_if_started(std::span<served_type const> types) {
 
 } // namespace HERRING_NAMESPACE::detail::leasing
 
-#endif // HERRING_SERVICE_LENDER_IMPL_HPP
+#endif // HERRING_SERVICE_SERVICE_IMPL_HPP
