@@ -4,9 +4,9 @@
 #
 # run.sh PROGRAM [steps]
 set -euo pipefail
-program=$(realpath "$1") steps=${2-5000}
+program=$(realpath "$1") steps=${2-3000}
 work=$(mktemp -d)
-trap 'kill $(jobs -p) 2>/dev/null || true; wait; rm -rf "$work"' EXIT
+trap 'kill $(jobs -p) 2>/dev/null || true; wait; cat log.* >&2; rm -rf "$work"' EXIT
 cd "$work"
 port=$((20000 + $$ % 12000))
 for who in alice bob job; do (umask 077; openssl rand -hex 32 >$who.key); done

@@ -69,6 +69,7 @@ int run_job(std::string services, char** argv) {
     int const steps = std::atoi(argv[6]);
     while (true) try {
             leaves = false;
+            // [snippet job]
             herring::lent_servers wish{.count = 2, .tenant = argv[3], .key_file = argv[4]};
             wish.queue_for = std::chrono::seconds(30);
             wish.on_drain = [](herring::failure const& why) {
@@ -76,6 +77,7 @@ int run_job(std::string services, char** argv) {
                 leaves = true;
             };
             herring::world world = herring::join({.servers = herring::served_by<trainer>(at, model, wish)});
+            // [end]
             int const done = train(world, argv[5], steps);
             if (world.rank() == 0)
                 std::printf(done == 0 ? "all steps are done\n" : "saved behind step %d\n", done);
@@ -93,9 +95,11 @@ int main(int argc, char** argv) {
     try {
         std::string const what = argc > 1 ? argv[1] : "";
         if (what == "serve" && (argc == 4 || argc == 5)) {
+            // [snippet service]
             herring::service<trainer, summer> all(
-                {.listen = argv[2], .tenants = argv[3], .metrics = argc == 5 ? argv[4] : ""});
+                {.listen = argv[2], .tenants = argv[3], .ranks = 4, .metrics = argc == 5 ? argv[4] : ""});
             all.run();
+            // [end]
         } else if (what == "status" && argc == 3) {
             std::cout << std::ifstream(argv[2]).rdbuf();
         } else if (what == "train" && argc == 7) {

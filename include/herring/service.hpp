@@ -35,6 +35,7 @@ template <class Pack> struct served {
 
     /// Element and policies, of those that ranks have to agree on.
     HERRING_SETUP static std::string name() {
+        (void)holds<serves_reducer<Pack::placement::facts.dedicated_servers>>;
         std::string all(herring::element<typename Pack::element>::name);
         for (policy_fact const& one : policy_facts<Pack>::all)
             if (one.must_agree) append(all, {", ", one.axis, " ", one.name});
@@ -81,6 +82,11 @@ template <class Pack> struct served {
     static constexpr std::uint64_t of_process = 64_MiB, of_address_space = 512_MiB;
 };
 
+template <class Element> struct served<rejected<Element>> {
+    static std::string name() { return {}; }
+    static served_type type() { return {}; }
+};
+
 } // namespace detail::leasing
 
 /// Servers for a world of workers, from one of `services`: for `join_options::servers`, on every rank. The
@@ -95,13 +101,11 @@ template <class Pack> struct served {
 /// Example: herring::world w = herring::join({.servers = herring::served_by<trainer>(
 ///              {"host:7100"}, layout, {.count = 2, .tenant = "alice", .key_file = "alice.key"})});
 template <class Reducer>
-lent_servers served_by(std::vector<std::string> services, layout tensors, lent_servers wanted) {
-    using pack = typename detail::pack_of<Reducer>::type;
-    (void)holds<detail::serves_reducer<pack::placement::facts.dedicated_servers>>;
+lent_servers served_by(std::vector<std::string> services, layout tensors,
+                       lent_servers wanted = {.count = 1}) {
     wanted.services = std::move(services);
     wanted.tensors = std::move(tensors);
-    if constexpr (pack::placement::facts.dedicated_servers)
-        wanted.type = detail::leasing::served<pack>::name();
+    wanted.type = detail::leasing::served<typename detail::pack_of<Reducer>::type>::name();
     wanted.ask = detail::leasing::ask_services;
     return wanted;
 }

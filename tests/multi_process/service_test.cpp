@@ -119,7 +119,9 @@ TEST_CASE("service: what it refuses, it refuses before anything is constructed, 
     refused(wish(files, free_address(), "alice", 1), "it cannot be reached");
     wanted = wish(files, lender.address, "alice", 1);
     wanted.key_file = files.path("nobody");
-    refused(wanted, "lent_servers::key_file");
+    refused(wanted, "the key file of tenant 'alice'");
+    wanted.tenant.clear();
+    refused(wanted, "give lent_servers::tenant and key_file, or HERRING_TENANT");
     CHECK(lender.running());
     CHECK(files.read("log").find("lends") == std::string::npos);
 }

@@ -157,10 +157,10 @@ HERRING_SETUP inline void read_role(join_target& into, join_options const& optio
 /// Returns a line for stderr about unknown variables that begin with HERRING_; empty if there are none.
 HERRING_SETUP inline std::string unknown_variables(variables const& from) {
     static constexpr std::string_view known[] = {
-        "HERRING_ADDR",      "HERRING_CHAOS_SEED",  "HERRING_CONTROL",      "HERRING_DEFAULT_TIMEOUT",
-        "HERRING_INTERFACE", "HERRING_NODE",        "HERRING_PEER_TIMEOUT", "HERRING_RANK",
-        "HERRING_RATE",      "HERRING_ROLE",        "HERRING_SECRET",       "HERRING_SECRET_FILE",
-        "HERRING_SIZE",      "HERRING_TIMELINE_DIR"};
+        "HERRING_ADDR",      "HERRING_CHAOS_SEED", "HERRING_CONTROL",         "HERRING_DEFAULT_TIMEOUT",
+        "HERRING_INTERFACE", "HERRING_NODE",       "HERRING_PEER_TIMEOUT",    "HERRING_RANK",
+        "HERRING_RATE",      "HERRING_ROLE",       "HERRING_SECRET",          "HERRING_SECRET_FILE",
+        "HERRING_SIZE",      "HERRING_TENANT",     "HERRING_TENANT_KEY_FILE", "HERRING_TIMELINE_DIR"};
     // Variables of module systems and of tests; a name that ends in _ is a prefix.
     static constexpr std::string_view others[] = {"HERRING_DIR",   "HERRING_HOME",      "HERRING_ROOT",
                                                   "HERRING_TEST_", "HERRING_STAND_IN_", "HERRING_TORCH_"};

@@ -37,10 +37,10 @@ struct lease {
 
 /// Servers that rank 0 asks a service for, before it opens its door. Made by `served_by<Reducer>`.
 struct lent_servers {
-    int count = 0;                       ///< 0: none
-    std::vector<std::string> services{}; ///< "host:port" each: the first that grants them lends all
-    std::string tenant{};
-    std::string key_file{};                 ///< of the tenant's key; read by rank 0
+    int count = 0;                          ///< 0: none
+    std::vector<std::string> services{};    ///< "host:port" each: the first that grants them lends all
+    std::string tenant{};                   ///< instead of HERRING_TENANT
+    std::string key_file{};                 ///< instead of HERRING_TENANT_KEY_FILE; read by rank 0
     std::chrono::milliseconds queue_for{0}; ///< the longest wait where others hold what is asked for
     /// Called on rank 0 when the service is about to end: save, and leave. By a thread of the world's, of
     /// which the function must call nothing: let it set a flag.

@@ -38,8 +38,8 @@ struct need {
 /// A reducer of a service, by functions, so that the rest is compiled once.
 struct served_type {
     std::string name;
-    need (*needs)(layout const& tensors, int workers, int servers);
-    void (*serve)(world& ranks, layout tensors);
+    need (*needs)(layout const& tensors, int workers, int servers) = nullptr;
+    void (*serve)(world& ranks, layout tensors) = nullptr;
 };
 
 /// Asks the services in turn, until one grants; where all are busy, waits at them for `queue_for`. By rank 0.

@@ -114,7 +114,14 @@ struct asked_service {
 
     HERRING_SETUP lease ask_for(lent_servers const& wanted, lease_terms const& of,
                                 std::chrono::milliseconds queue_for) {
-        secrets const key = read_secrets(wanted.key_file, "lent_servers::key_file");
+        auto const from = variables::of_process();
+        std::string const tenant(wanted.tenant.empty() ? from.text("HERRING_TENANT") : wanted.tenant),
+            file(wanted.key_file.empty() ? from.text("HERRING_TENANT_KEY_FILE") : wanted.key_file);
+        if (tenant.empty() || file.empty())
+            bad_setting(
+                {"servers of a service are lent to tenants; give lent_servers::tenant and key_file, or "
+                 "HERRING_TENANT and HERRING_TENANT_KEY_FILE"});
+        secrets const key = read_secrets(file, text({"the key file of tenant '", tenant, "'"}));
         dial();
         over.send(message::knock);
         wire::challenge asked;
@@ -124,13 +131,13 @@ struct asked_service {
         challenge.append(over.body());
         secret_key const by = key.proves.key(asked.salt);
         wire::dialler_handshake proves;
-        (void)proves.reply(names, words, challenge, asked, hello{{}, wanted.tenant}, nullptr, &by);
+        (void)proves.reply(names, words, challenge, asked, hello{{}, tenant}, nullptr, &by);
         over.send(message::hello, words);
         wire::proof shown{};
         std::span<std::byte const> before;
         if (next() != message::admit || !wire::split_proof(over.body(), before, shown) ||
             !proves.proves(shown, before))
-            fail(errc::refused, {"it did not prove that it has the key of tenant '", wanted.tenant, "'"});
+            fail(errc::refused, {"it did not prove that it has the key of tenant '", tenant, "'"});
         over.protect(proves.keys(), false);
         byte_buffer const wish = write(ask{.type = wanted.type,
                                            .servers = static_cast<std::uint32_t>(wanted.count),
