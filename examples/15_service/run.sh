@@ -4,9 +4,9 @@
 #
 # run.sh PROGRAM [steps]
 set -euo pipefail
-program=$(realpath "$1") steps=${2-3000}
+program=$(realpath "$1") steps=${2-100}
 work=$(mktemp -d)
-trap 'kill $(jobs -p) 2>/dev/null || true; wait; cat log.* >&2; rm -rf "$work"' EXIT
+trap 'kill $(jobs -p) 2>/dev/null || true; wait; rm -rf "$work"' EXIT
 cd "$work"
 port=$((20000 + $$ % 12000))
 for who in alice bob job; do (umask 077; openssl rand -hex 32 >$who.key); done
@@ -31,6 +31,7 @@ job() { # tenant, services, address: a job of two ranks; prints what rank 0 does
 job alice "127.0.0.1:$port,127.0.0.1:$((port + 1))" "127.0.0.1:$((port + 2))" >job.alice 2>&1 & alice=$!
 job bob "127.0.0.1:$((port + 1))" "127.0.0.1:$((port + 3))" >job.bob 2>&1 & bob=$!
 until_says job.alice 'begins with step 0'
+until_says metrics.$port 'ranks{tenant="alice"} 2'
 "$program" status metrics.$port
 kill -TERM $first
 wait $first

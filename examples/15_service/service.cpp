@@ -23,7 +23,6 @@
 #include <iostream>
 #include <span>
 #include <string>
-#include <vector>
 
 using trainer = herring::reducer<float, herring::transport::tcp, herring::placement::dedicated,
                                  herring::optimizer::adamw, herring::update::average>;
@@ -59,24 +58,19 @@ int train(herring::world& world, std::string const& checkpoint, int steps) {
     return done < steps ? done : 0;
 }
 
-int run_job(std::string services, char** argv) {
-    std::vector<std::string> at;
-    for (std::size_t comma = 0; comma != services.npos; services.erase(0, comma + 1)) {
-        comma = services.find(',');
-        at.push_back(services.substr(0, comma));
-        if (comma == services.npos) break;
-    }
+int run_job(char** argv) {
     int const steps = std::atoi(argv[6]);
     while (true) try {
             leaves = false;
             // [snippet job]
-            herring::lent_servers wish{.count = 2, .tenant = argv[3], .key_file = argv[4]};
+            herring::lent_servers wish{
+                .count = 2, .services = argv[2], .tenant = argv[3], .key_file = argv[4]};
             wish.queue_for = std::chrono::seconds(30);
             wish.on_drain = [](herring::failure const& why) {
                 std::fprintf(stderr, "%s\n", why.text);
                 leaves = true;
             };
-            herring::world world = herring::join({.servers = herring::served_by<trainer>(at, model, wish)});
+            herring::world world = herring::join({.servers = herring::served_by<trainer>({}, model, wish)});
             // [end]
             int const done = train(world, argv[5], steps);
             if (world.rank() == 0)
@@ -103,7 +97,7 @@ int main(int argc, char** argv) {
         } else if (what == "status" && argc == 3) {
             std::cout << std::ifstream(argv[2]).rdbuf();
         } else if (what == "train" && argc == 7) {
-            return run_job(argv[2], argv);
+            return run_job(argv);
         } else {
             std::fprintf(stderr,
                          "usage: %s serve host:port tenants.conf [metrics] | status metrics |\n"

@@ -1,4 +1,4 @@
-// herring: `service<Reducers...>`: one set of servers for several jobs; `served_by<Reducer>`: a job's request.
+// herring: `service<Reducers...>`: one set of servers for several jobs; `served_by<Reducer>`: a request.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_SERVICE_HPP
 #define HERRING_SERVICE_HPP
@@ -19,7 +19,9 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -101,9 +103,10 @@ template <class Element> struct served<rejected<Element>> {
 /// Example: herring::world w = herring::join({.servers = herring::served_by<trainer>(
 ///              {"host:7100"}, layout, {.count = 2, .tenant = "alice", .key_file = "alice.key"})});
 template <class Reducer>
-lent_servers served_by(std::vector<std::string> services, layout tensors,
+lent_servers served_by(std::initializer_list<std::string_view> services, layout tensors,
                        lent_servers wanted = {.count = 1}) {
-    wanted.services = std::move(services);
+    for (std::string_view const one : services)
+        detail::append(wanted.services, {wanted.services.empty() ? "" : ",", one});
     wanted.tensors = std::move(tensors);
     wanted.type = detail::leasing::served<typename detail::pack_of<Reducer>::type>::name();
     wanted.ask = detail::leasing::ask_services;
@@ -115,10 +118,10 @@ lent_servers served_by(std::vector<std::string> services, layout tensors,
 /// arguments, which joins the job's world in the constructor and never leaves that. So a program constructs
 /// its service before it does anything else.
 ///
-/// Memory:  of a rank by the layout, before it is granted: `part` of what serve.hpp says, staging, 64 MiB. Its
-///          address space is limited to that of all tensors and 512 MiB.
-/// Threads: the constructing one. SIGTERM, SIGINT, SIGHUP and SIGCHLD are blocked there while it runs, and
-///          have to be blocked in others.
+/// Memory:  of a rank by the layout, before it is granted: 9/8 of its part of the pages that serve.hpp says,
+///          staging, and 64 MiB. Its address space is limited to that of all tensors and 512 MiB.
+/// Threads: the constructing one. SIGTERM, SIGINT and SIGHUP are blocked there from `run` on, and have
+///          to be blocked in others.
 /// Errors:  `bad_argument` naming file and line; `unreachable`: the address; `no_resources`.
 /// Source:  Parameter Hub, SoCC'18.
 /// Example: herring::service<trainer_a, trainer_b> s({.listen = "0.0.0.0:7100", .tenants = "tenants.conf"});

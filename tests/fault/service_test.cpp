@@ -35,12 +35,12 @@ lends const started{service_options{}};
 layout const tensors{{"a", 40'001}, {"b", 17}};
 
 template <class Reducer = sums>
-lent_servers wish(tenant_files const& files, std::vector<std::string> at, std::string const& who, int count) {
+lent_servers wish(tenant_files const& files, std::string const& at, std::string const& who, int count) {
     lent_servers all;
     all.count = count;
     all.tenant = who;
     all.key_file = files.path(who);
-    return served_by<Reducer>(std::move(at), tensors, all);
+    return served_by<Reducer>({at}, tensors, all);
 }
 
 void run_step(sums& reduce, world& w, int turn) {
@@ -98,7 +98,7 @@ TEST_CASE("service: ranks and workers are killed in every phase: no wrong sum, a
     tenant_files files;
     service_process<lends> lender(files);
     counter turns;
-    job other(files, 2, wish(files, {lender.address}, "bob", 1), [&](world& w) {
+    job other(files, 2, wish(files, lender.address, "bob", 1), [&](world& w) {
         sums reduce(w, tensors);
         for (int turn = 0;; ++turn) {
             run_step(reduce, w, turn);
@@ -111,7 +111,7 @@ TEST_CASE("service: ranks and workers are killed in every phase: no wrong sum, a
     char const* const count = std::getenv("HERRING_TEST_KILLS");
     conformance::dice random(7);
     for (int kill = 0; kill < (count == nullptr ? 30 : std::atoi(count)); ++kill) {
-        job one(files, 2, wish(files, {lender.address}, "alice", 2), steps, 3s);
+        job one(files, 2, wish(files, lender.address, "alice", 2), steps, 3s);
         bool const server = random(2) == 0;
         auto const victims = [&] {
             if (!server) return one.pids;
@@ -139,7 +139,7 @@ TEST_CASE("service: a stopped rank, and a stopped rank 0, are found, and all is 
     service_process<lends> lender(files);
     for (bool const server : {true, false}) {
         counter turns;
-        job one(files, 2, wish(files, {lender.address}, "alice", 2), [&](world& w) {
+        job one(files, 2, wish(files, lender.address, "alice", 2), [&](world& w) {
             sums reduce(w, tensors);
             for (int turn = 0;; ++turn) {
                 run_step(reduce, w, turn);
@@ -196,7 +196,7 @@ TEST_CASE("service: told to end it has its jobs save, which go on at another one
             if (w.worker() == 0) std::ofstream(files.path("sum")) << std::hexfloat << sum;
         };
     };
-    lent_servers wanted = wish<trainer>(files, {first->address, second.address}, "alice", 2);
+    lent_servers wanted = wish<trainer>(files, first->address + "," + second.address, "alice", 2);
     wanted.on_drain = [&](failure const&) { ++*leaves.at; };
     job one(files, 2, wanted, training(1'000'000, nullptr));
     REQUIRE(turns.grows());
@@ -222,7 +222,7 @@ TEST_CASE("service: a folder that is not beneath the tenant's is refused, and th
     std::filesystem::create_symlink(files.path("checkpoints-bob"), files.path("checkpoints-alice/link"));
     for (std::string const& name : {std::string("../checkpoints-bob/theirs"),
                                     files.path("checkpoints-bob/theirs"), std::string("link/theirs")}) {
-        job one(files, 1, wish<trainer>(files, {lender.address}, "alice", 1), [&](world& w) {
+        job one(files, 1, wish<trainer>(files, lender.address, "alice", 1), [&](world& w) {
             if (::chdir(files.path("checkpoints-alice").c_str()) != 0) throw std::runtime_error("chdir");
             trainer train(w, tensors);
             train.start(0, [](std::size_t, std::span<float> weights) { std::ranges::fill(weights, 1.0f); });
@@ -239,14 +239,14 @@ TEST_CASE("service: a job that has its servers take memory without bound ends, a
     tenant_files files;
     service_process<lends> lender(files);
     counter turns;
-    job other(files, 1, wish(files, {lender.address}, "bob", 1), [&](world& w) {
+    job other(files, 1, wish(files, lender.address, "bob", 1), [&](world& w) {
         sums reduce(w, tensors);
         for (int turn = 0;; ++turn) {
             run_step(reduce, w, turn);
             ++*turns.at;
         }
     });
-    job greedy(files, 2, wish(files, {lender.address}, "alice", 1), [&](world& w) {
+    job greedy(files, 2, wish(files, lender.address, "alice", 1), [&](world& w) {
         sums reduce(w, tensors);
         std::vector<float> large(std::size_t{1} << 28); // 1 GiB, of a layout of 160 kB
         reduce.all_reduce(std::span<float>(large));
@@ -266,7 +266,7 @@ TEST_CASE("service: strangers, junk, replays and a lease that says what none doe
     tenant_files files;
     service_process<lends> lender(files);
     counter turns;
-    job other(files, 1, wish(files, {lender.address}, "bob", 1), [&](world& w) {
+    job other(files, 1, wish(files, lender.address, "bob", 1), [&](world& w) {
         sums reduce(w, tensors);
         for (int turn = 0;; ++turn) {
             run_step(reduce, w, turn);
@@ -318,7 +318,7 @@ TEST_CASE("service: strangers, junk, replays and a lease that says what none doe
         REQUIRE(answer(one) == lease_link::state::whole);
         CHECK(one.kind() == (again ? message::refuse : message::admit));
     }
-    lent_servers const wanted = wish(files, {lender.address}, "alice", 1);
+    lent_servers const wanted = wish(files, lender.address, "alice", 1);
     herring::detail::lease held =
         wanted.ask(wanted, {.workers = 1, .address = "127.0.0.1:9", .timeout = 60s});
     CHECK(has_children(lender.pid, 2));

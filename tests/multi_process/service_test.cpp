@@ -145,7 +145,7 @@ TEST_CASE("service: what others hold is waited for, or refused with who holds it
                                    std::filesystem::copy_options::overwrite_existing);
         service_process<lends> second(other_files);
         lent_servers either = wish(files, lender.address, "bob", 1);
-        either.services.push_back(second.address);
+        either.services += "," + second.address;
         job elsewhere(files, 1, either, [](world& w) { steps(w, 2); });
         CHECK_MESSAGE(elsewhere.failures() == 0, elsewhere.said());
         CHECK(second.says("lends 1 ranks"));

@@ -41,7 +41,9 @@ struct join_target {
     std::string source = "no launcher";   // where the rank comes from, for errors
     world_times times{};                  // as the program or the variables give them
     failure_handler on_failure{};
-    lent_servers servers{}; // behind the ranks of `size`
+    lent_servers const* servers = nullptr; // behind the ranks of `size`; of the options
+
+    int lent() const noexcept { return servers == nullptr ? 0 : servers->count; }
 };
 
 struct host_and_port {
@@ -203,7 +205,7 @@ HERRING_SETUP inline join_target read_environment(join_options const& options, v
     found.seals = read_protection(options, from);
     found.interface = option(options.interface, "HERRING_INTERFACE");
     found.on_failure = options.on_failure;
-    found.servers = options.servers;
+    found.servers = &options.servers;
     found.times = read_times(options.failure_detector, options.default_timeout, from, "join_options", "join");
 
     std::string_view const address = option(options.address, "HERRING_ADDR");
@@ -216,7 +218,7 @@ HERRING_SETUP inline join_target read_environment(join_options const& options, v
                  "' but nothing says which rank this is; set HERRING_RANK and HERRING_SIZE, or start by "
                  "torchrun, mpirun or srun"});
         check_no_launcher(from);
-        if (found.servers.count > 0)
+        if (found.lent() > 0)
             bad_setting({"there are servers to join, and nothing says which rank this is; set HERRING_RANK, "
                          "HERRING_SIZE and HERRING_ADDR, or start by torchrun, mpirun or srun"});
         return found; // alone
@@ -224,7 +226,7 @@ HERRING_SETUP inline join_target read_environment(join_options const& options, v
     found.rank = by.rank;
     found.size = by.size;
     found.source = by.source;
-    if (found.size + found.servers.count == 1) return found;
+    if (found.size + found.lent() == 1) return found;
     if (!address.empty()) {
         host_and_port const at = split_address(address, address_from);
         found.host = at.host;

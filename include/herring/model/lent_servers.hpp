@@ -10,7 +10,6 @@
 
 #include <chrono>
 #include <string>
-#include <vector>
 
 namespace HERRING_NAMESPACE {
 
@@ -18,7 +17,7 @@ struct lent_servers;
 
 namespace detail {
 
-/// What a service has to know of a world before it lends servers to it.
+/// The facts of a world that a service needs before it lends servers to it.
 struct lease_terms {
     int workers = 0;                     ///< ranks that join without the service
     std::string address{};               ///< "host:port" of rank 0
@@ -35,10 +34,10 @@ struct lease {
 
 } // namespace detail
 
-/// Servers that rank 0 asks a service for, before it opens its door. Made by `served_by<Reducer>`.
+/// Servers that rank 0 asks a service for, before it listens. Made by `served_by<Reducer>`.
 struct lent_servers {
     int count = 0;                          ///< 0: none
-    std::vector<std::string> services{};    ///< "host:port" each: the first that grants them lends all
+    std::string services{};                 ///< "host:port,host:port": the first that grants them lends all
     std::string tenant{};                   ///< instead of HERRING_TENANT
     std::string key_file{};                 ///< instead of HERRING_TENANT_KEY_FILE; read by rank 0
     std::chrono::milliseconds queue_for{0}; ///< the longest wait where others hold what is asked for

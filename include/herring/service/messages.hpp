@@ -32,7 +32,7 @@ namespace HERRING_NAMESPACE::detail::leasing {
 inline constexpr std::uint16_t protocol_version = 1;
 inline constexpr wire::handshake_names names{"herring service", "tenant", "service"};
 
-/// In this order: job → service knock, hello, ask; service → job all others. From the admission on messages
+/// The first, third and fifth go from job to service, all others back. From the admission on messages
 /// have tags.
 enum class message : std::uint16_t {
     knock = 1,
@@ -71,7 +71,7 @@ struct writing {
     }
 };
 
-/// Reads the members of a message. What is not there, or longer than it may be, turns `in.ok` false.
+/// Reads the members of a message. A member that is not there, or longer than it may be, turns `in.ok` false.
 struct reading {
     wire::reader in;
 
@@ -121,7 +121,7 @@ struct hello {
     }
 };
 
-/// What a job asks for.
+/// The request of a job.
 struct ask {
     std::string version = HERRING_VERSION_STRING, type{};
     std::uint32_t servers = 0;
@@ -153,7 +153,7 @@ struct ask {
     }
 };
 
-/// What a process that a service starts reads: the rank that it becomes.
+/// The orders of a process that a service starts: the rank that it becomes.
 struct orders {
     std::uint32_t rank = 0; ///< among the servers
     std::string secret{};

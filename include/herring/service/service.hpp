@@ -30,7 +30,7 @@ struct service_options {
 
 namespace detail::leasing {
 
-/// What a server rank takes: memory that it fills, and address space, beyond which it gets none.
+/// The needs of a server rank: memory that it fills, and address space, beyond which it gets none.
 struct need {
     std::uint64_t memory = 0, address_space = 0;
 };

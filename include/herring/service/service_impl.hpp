@@ -60,7 +60,7 @@ namespace HERRING_NAMESPACE::detail::leasing {
 
 /// One service that is asked, by rank 0.
 struct asked_service {
-    std::string const& name;
+    std::string name;
     lease_link over{};
 
     [[noreturn]] HERRING_SETUP void fail(errc what, std::initializer_list<text_part> why) const {
@@ -162,7 +162,11 @@ HERRING_SEPARABLE lease ask_services(lent_servers const& wanted, lease_terms con
     if (wanted.services.empty())
         bad_setting({"join_options::servers names no service; give \"host:port\" of one"});
     time_point const end = deadline_in(wanted.queue_for);
-    std::vector<std::string> busy = wanted.services;
+    std::vector<std::string> busy;
+    for (std::string_view rest = wanted.services; !rest.empty();) {
+        busy.emplace_back(rest.substr(0, rest.find(',')));
+        rest.remove_prefix(std::min(busy.back().size() + 1, rest.size()));
+    }
     failure last;
     std::string all;
     // First all of them without waiting, where there are several.
@@ -189,7 +193,7 @@ HERRING_SETUP inline auto find_type(std::span<served_type const> all, std::strin
     return std::find_if(all.begin(), all.end(), [&](served_type const& one) { return one.name == name; });
 }
 
-/// A connection: of a stranger, a tenant that asks or waits, or a job, whose lease it is.
+/// A connection: of an unknown peer, a tenant that asks or waits, or a job, whose lease it is.
 struct client {
     enum class stage { unknown, challenged, proven, queued, running, ending, gone };
 
@@ -211,7 +215,7 @@ struct client {
     int servers() const noexcept { return static_cast<int>(wish.servers); }
 };
 
-/// What a tenant, or all, have: of jobs that run.
+/// The jobs of a tenant, or of all, with their ranks and memory.
 struct holding {
     int jobs = 0, ranks = 0;
     std::uint64_t bytes = 0;
@@ -227,7 +231,7 @@ struct holding {
     }
 };
 
-/// Whether an ask can be granted. `blocks`: what is missing is the service's, so later ones wait behind it.
+/// The decision on an ask. `blocks`: the service itself has too little left, so later asks wait behind it.
 struct verdict {
     enum { granted, later, never } is = granted;
     bool blocks = false;
@@ -268,7 +272,7 @@ class lender {
         ::sigemptyset(&ours);
         for (int const one : {SIGTERM, SIGINT, SIGHUP}) ::sigaddset(&ours, one);
         ::pthread_sigmask(SIG_BLOCK, &ours, nullptr);
-        ::signal(SIGCHLD, SIG_DFL); // where it is ignored, nobody learns how a process ended
+        ::signal(SIGCHLD, SIG_DFL); // where it is ignored, exit statuses are lost
         signals_ = descriptor(::signalfd(-1, &ours, SFD_NONBLOCK | SFD_CLOEXEC));
         if (signals_.get() < 0 || !thread_.watch(signals_.get(), signal_key, EPOLLIN) ||
             !thread_.watch(listener_.get(), listener_key, EPOLLIN))
@@ -391,7 +395,7 @@ class lender {
         tenant const* const who = find_tenant(said.tenant);
         std::optional<wire::handshake> proven;
         if (who != nullptr) proven = wire::proven_by(names, who->key, salt_, c.challenge, words, shown);
-        if (!proven) // in the same words, so that a stranger learns no names
+        if (!proven) // in the same words, so that an unknown peer learns no names
             return refuse(
                 c, errc::refused,
                 {"it knows no tenant '", said.tenant,
@@ -487,7 +491,7 @@ class lender {
     }
 
     HERRING_SETUP void serve_queue(time_point now) {
-        bool blocked = false; // an earlier one waits for what is the service's: nobody overtakes it
+        bool blocked = false; // an earlier job waits for the service's ranks or memory: none overtakes it
         for (client& c : clients_) {
             if (c.at != stage::queued) continue;
             verdict const v = admits(c);
@@ -534,7 +538,7 @@ class lender {
             ++level;
         pid_t const parent = ::getpid(), pid = ::fork();
         if (pid != 0) return pid;
-        // No allocation from here on. What a terminal or systemd sends to all is for the parent.
+        // No allocation from here on. Signals that a terminal or systemd sends to all are for the parent.
         for (int const one : {SIGTERM, SIGINT, SIGHUP}) ::signal(one, SIG_IGN);
         ::prctl(PR_SET_PDEATHSIG, SIGKILL);
         (void)::setpriority(PRIO_PROCESS, 0, std::min(level, 19));
@@ -661,7 +665,7 @@ HERRING_SETUP inline void serve_as_ordered(std::span<served_type const> types, s
     auto const type = find_type(types, told.of.type);
     if (!sound || type == types.end())
         throw error(errc::internal, -1, -1, "service", "orders that no service of this build gives");
-    // What a job names lies beneath its tenant's folder, or is refused.
+    // Folders that a job names lie beneath its tenant's folder, or are refused.
     int const root = ::open(told.checkpoints.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
     process_wide::folder_root = root < 0 ? -2 : root;
     if (root < 0 && !told.checkpoints.empty())

@@ -22,7 +22,7 @@
 
 namespace HERRING_NAMESPACE::detail::leasing {
 
-/// Who may ask a service for servers, and for how many at once.
+/// A tenant of a service, with its limits.
 struct tenant {
     std::string name{};
     secrets key;
