@@ -47,6 +47,7 @@
 #include "herring/model/roles_impl.hpp"
 #include "herring/plan/division_impl.hpp"
 #include "herring/plan/plan_impl.hpp"
+#include "herring/service/service_impl.hpp"
 #include "herring/session/checkpoint_impl.hpp"
 #include "herring/session/construction_impl.hpp"
 #include "herring/session/cores_impl.hpp"

@@ -12,6 +12,7 @@
 #include "herring/engine/command.hpp"
 #include "herring/ensemble/messages.hpp"
 #include "herring/join/gather_exchange.hpp"
+#include "herring/service/messages.hpp"
 #include "row_formats.hpp"
 #include "unit/trace/timelines.hpp"
 
@@ -133,6 +134,25 @@ void wire_corpus() {
         append<std::uint64_t>(wraps, size);
     append<std::uint64_t>(wraps, 0);
     write("wire", "gathered-wraps", joined({14, 1}, wraps));
+}
+
+void service_corpus() {
+    leasing::ask wish;
+    wish.type = "float, transport tcp";
+    wish.servers = 2;
+    wish.terms = {
+        .workers = 3, .address = "10.0.0.1:4711", .seals = true, .timeout = std::chrono::seconds(7)};
+    wish.tensors = {{"a", 5, 1}, {"", 0, 0}};
+    write("service", "ask", joined({0}, leasing::write(wish)));
+    write("service", "orders",
+          joined({1}, leasing::write(leasing::orders{1, std::string(64, 'a'), "/srv", wish})));
+    write("service", "hello", joined({2}, leasing::hello{{}, "alice"}.write()));
+    byte_buffer message;
+    wire::append_message(message, static_cast<message_kind>(leasing::message::ask), 0, 0,
+                         leasing::write(wish), leasing::protocol_version);
+    write("service", "message", joined({3}, message));
+    wish.servers = 0;
+    write("service", "ask-nothing", joined({0}, leasing::write(wish)));
 }
 
 void control_seal_corpus() {
@@ -577,6 +597,7 @@ int main(int count, char** words) {
     top = words[1];
     wire_corpus();
     rendezvous_corpus();
+    service_corpus();
     control_seal_corpus();
     tcp_corpus();
     tcp_lane_corpus();

@@ -32,10 +32,13 @@
 namespace HERRING_NAMESPACE::detail::checkpoints {
 
 HERRING_SEPARABLE folder::folder(std::string path, int rank, char const* operation)
-    : path_(std::move(path)), rank_(rank), operation_(operation),
-      self_(::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+    : path_(std::move(path)), rank_(rank), operation_(operation), self_(open_folder(path_)) {
     if (self_.get() < 0)
-        fail_by_system("opened", "", "; it has to be there before, and every rank has to see it");
+        fail_by_system("opened", "",
+                       process_wide::folder_root == -1
+                           ? "; it has to be there before, and every rank has to see it"
+                           : "; servers that a service lends open what lies beneath the tenant's folder of "
+                             "checkpoints, by a name relative to that");
 }
 
 HERRING_SEPARABLE descriptor folder::create(std::string const& name) const {

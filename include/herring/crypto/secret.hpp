@@ -20,6 +20,9 @@ inline constexpr std::size_t most_secret_file_bytes = 4096;
 /// empty if it is one. Reveals nothing of the text but its size.
 HERRING_SEPARABLE std::string secret_fault(std::string_view text);
 
+/// Returns 32 bytes as the 64 digits of a secret.
+HERRING_SEPARABLE std::string secret_text(std::span<std::byte const, secret_key::size> bytes);
+
 /// Erases a text that is a secret.
 inline void erase(std::string& text) noexcept { erase(text.data(), text.size()); }
 

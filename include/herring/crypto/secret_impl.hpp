@@ -49,6 +49,14 @@ HERRING_SEPARABLE std::string secret_fault(std::string_view text) {
     return {};
 }
 
+HERRING_SEPARABLE std::string secret_text(std::span<std::byte const, secret_key::size> bytes) {
+    std::string digits;
+    for (std::byte const b : bytes)
+        for (int const shift : {4, 0})
+            digits += "0123456789abcdef"[std::to_integer<unsigned>(b) >> shift & 15u];
+    return digits;
+}
+
 HERRING_SEPARABLE secret::secret(std::string_view text) noexcept {
     assert(text.size() == 2 * secret_key::size);
     for (std::size_t i = 0; i < secret_key::size; ++i)

@@ -43,6 +43,9 @@ struct join_target {
     std::string source = "no launcher";   // where the rank comes from, for errors
     world_times times{};                  // as the program or the variables give them
     failure_handler on_failure{};
+    lent_servers const* servers = nullptr; // behind the ranks of `size`; of the options
+
+    int lent() const noexcept { return servers == nullptr ? 0 : servers->count; }
 };
 
 struct host_and_port {
@@ -159,11 +162,24 @@ HERRING_SETUP inline void read_role(join_target& into, join_options const& optio
 
 /// Returns a line for stderr about unknown variables that begin with HERRING_; empty if there are none.
 HERRING_SETUP inline std::string unknown_variables(variables const& from) {
-    static constexpr std::string_view known[] = {
-        "HERRING_ADDR",      "HERRING_CHAOS_SEED",  "HERRING_CONTROL", "HERRING_DEFAULT_TIMEOUT",
-        "HERRING_INTERFACE", "HERRING_LINKS",       "HERRING_NODE",    "HERRING_PEER_TIMEOUT",
-        "HERRING_RACK",      "HERRING_RANK",        "HERRING_RATE",    "HERRING_ROLE",
-        "HERRING_SECRET",    "HERRING_SECRET_FILE", "HERRING_SIZE",    "HERRING_TIMELINE_DIR"};
+    static constexpr std::string_view known[] = {"HERRING_ADDR",
+                                                 "HERRING_CHAOS_SEED",
+                                                 "HERRING_CONTROL",
+                                                 "HERRING_DEFAULT_TIMEOUT",
+                                                 "HERRING_INTERFACE",
+                                                 "HERRING_LINKS",
+                                                 "HERRING_NODE",
+                                                 "HERRING_PEER_TIMEOUT",
+                                                 "HERRING_RACK",
+                                                 "HERRING_RANK",
+                                                 "HERRING_RATE",
+                                                 "HERRING_ROLE",
+                                                 "HERRING_SECRET",
+                                                 "HERRING_SECRET_FILE",
+                                                 "HERRING_SIZE",
+                                                 "HERRING_TENANT",
+                                                 "HERRING_TENANT_KEY_FILE",
+                                                 "HERRING_TIMELINE_DIR"};
     // Variables of module systems and of tests; a name that ends in _ is a prefix.
     static constexpr std::string_view others[] = {"HERRING_DIR",   "HERRING_HOME",      "HERRING_ROOT",
                                                   "HERRING_TEST_", "HERRING_STAND_IN_", "HERRING_TORCH_"};
@@ -206,6 +222,7 @@ HERRING_SETUP inline join_target read_environment(join_options const& options, v
     found.seals = read_protection(options, from);
     found.interface = option(options.interface, "HERRING_INTERFACE");
     found.on_failure = options.on_failure;
+    found.servers = &options.servers;
     found.times = read_times(options.failure_detector, options.default_timeout, from, "join_options", "join");
 
     std::string_view const address = option(options.address, "HERRING_ADDR");
@@ -218,12 +235,15 @@ HERRING_SETUP inline join_target read_environment(join_options const& options, v
                  "' but nothing says which rank this is; set HERRING_RANK and HERRING_SIZE, or start by "
                  "torchrun, mpirun or srun"});
         check_no_launcher(from);
+        if (found.lent() > 0)
+            bad_setting({"there are servers to join, and nothing says which rank this is; set HERRING_RANK, "
+                         "HERRING_SIZE and HERRING_ADDR, or start by torchrun, mpirun or srun"});
         return found; // alone
     }
     found.rank = by.rank;
     found.size = by.size;
     found.source = by.source;
-    if (found.size == 1) return found;
+    if (found.size + found.lent() == 1) return found;
     if (!address.empty()) {
         host_and_port const at = split_address(address, address_from);
         found.host = at.host;

@@ -30,15 +30,6 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// Returns 64 random hexadecimal digits.
-HERRING_SETUP inline std::string random_secret() {
-    std::string digits;
-    for (std::byte const b : random_nonce())
-        for (int const shift : {4, 0})
-            digits += "0123456789abcdef"[std::to_integer<unsigned>(b) >> shift & 15u];
-    return digits;
-}
-
 /// Listens on rank 0, and stores the address in `who`. `nearby`: every rank is on this node.
 HERRING_SETUP inline std::vector<descriptor> listen_by_gather(join_target& who, std::string const& address,
                                                               bool nearby, time_point deadline,
@@ -137,6 +128,7 @@ HERRING_SEPARABLE world join_by(gather_call gather, int rank, int size, join_opt
         who.node = setting(options.node, "HERRING_NODE");
         who.interface = setting(options.interface, "HERRING_INTERFACE");
         who.on_failure = options.on_failure;
+        who.servers = &options.servers;
         who.times =
             read_times(options.failure_detector, options.default_timeout, variables, "join_options", "join");
         read_role(who, options, variables);
@@ -164,17 +156,18 @@ HERRING_SEPARABLE world join_by(gather_call gather, int rank, int size, join_opt
     byte_buffer given; // of rank 0: the address, behind the secret, if the gather carries one
     given.append(exchange.identity());
     std::vector<descriptor> listeners;
-    if (failed.what == errc::ok && rank == 0 && size > 1)
+    bool const alone = size + options.servers.count == 1;
+    if (failed.what == errc::ok && rank == 0 && !alone)
         failed = failure_of(rank, "join", [&] {
-            listeners =
-                listen_by_gather(who, setting(options.address, "HERRING_ADDR"), near, deadline, source);
-            if (!who.secret) wire::append(given, random_secret());
+            listeners = listen_by_gather(who, setting(options.address, "HERRING_ADDR"),
+                                         near && options.servers.count == 0, deadline, source);
+            if (!who.secret) wire::append(given, secret_text(random_nonce()));
             wire::append(given, local_end(listeners[0].get()).text());
         });
     told = together(given, [&](given_by_all const& all) {
         for (std::size_t r = 0; r < all.size(); ++r) {
             auto const words = exchange.of_same_job(all[r], r);
-            if (r == 0 && size > 1) take_address(who, words);
+            if (r == 0 && !alone) take_address(who, words);
         }
     });
     if (failed.what == errc::ok) failed = told;

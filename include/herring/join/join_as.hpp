@@ -111,6 +111,8 @@ HERRING_SETUP inline world join_as(join_target who, std::chrono::milliseconds ti
                                    std::vector<descriptor> listeners = {}) {
     if (who.node.size() > 512)
         bad_setting({"HERRING_NODE has ", who.node.size(), " characters; 512 are the most"});
+    int const workers = who.size;
+    who.size += who.lent();
     if (who.size == 1) {
         membership alone;
         if (!who.interface.empty()) alone.local_address = interface_address_of(who.interface, 0);
@@ -130,12 +132,28 @@ HERRING_SETUP inline world join_as(join_target who, std::chrono::milliseconds ti
                          "rand -hex 32"});
         who.seals->check(who.rank);
     }
-    time_point const deadline = deadline_in(timeout);
+    bool const v6 = who.host.find(':') != std::string::npos;
     rendezvous::settings joining;
+    joining.address_text = text({v6 ? "[" : "", who.host, v6 ? "]:" : ":", who.port});
+    if (who.lent() > 0) {
+        if (!who.secret || who.size > most_ranks)
+            bad_setting({"servers of a service join a world of at most ", most_ranks,
+                         " ranks that has a secret, by which strangers are told from them; give "
+                         "join_options::secret_file, HERRING_SECRET_FILE or HERRING_SECRET"});
+        if (who.rank == 0) {
+            joining.lent = who.servers->ask(*who.servers, {.workers = workers,
+                                                           .address = joining.address_text,
+                                                           .seals = who.seals != nullptr,
+                                                           .timeout = timeout});
+            joining.secret_of_lent.emplace(secrets{secret(joining.lent.secret), {}, {}});
+            joining.on_drain = who.servers->on_drain;
+        }
+        timeout += who.rank == 0 ? std::chrono::milliseconds(0) : who.servers->queue_for;
+    }
+    joining.workers = workers;
+    time_point const deadline = deadline_in(timeout);
     joining.rank = who.rank;
     joining.size = who.size;
-    bool const v6 = who.host.find(':') != std::string::npos;
-    joining.address_text = text({v6 ? "[" : "", who.host, v6 ? "]:" : ":", who.port});
     joining.node = who.node.empty() ? node_identity() : text({"HERRING_NODE=", who.node});
     joining.boot = boot_id();
     joining.role = who.role;

@@ -1,4 +1,4 @@
-// herring: the limit on the size of files, and files that are replaced at once.
+// herring: the limit on the size of files, files that are replaced at once, and folders beneath a root.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_MACHINE_FILES_HPP
 #define HERRING_MACHINE_FILES_HPP
@@ -17,10 +17,32 @@
 #include <string_view>
 
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+// In `herring` itself, not in the namespace of the translation unit's flags: of the process.
+namespace herring::process_wide {
+/// The folder beneath which this process opens folders by name: a descriptor; −1: none is named, any may be
+/// opened; −2: no folder may be opened.
+[[gnu::visibility("default")]] inline constinit int folder_root = -1;
+} // namespace herring::process_wide
+
 namespace HERRING_NAMESPACE::detail {
+
+/// Opens a folder for reading, beneath `folder_root` where there is one: a path from / on, one that climbs
+/// out, and links that lead out are refused by the kernel. −1 and errno on failure.
+HERRING_SETUP inline int open_folder(std::string const& path) noexcept {
+    int const root = process_wide::folder_root;
+    if (root == -1) return ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    ::open_how how{};
+    how.flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
+    how.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS;
+    if (root >= 0) return static_cast<int>(::syscall(SYS_openat2, root, path.c_str(), &how, sizeof how));
+    errno = EACCES;
+    return -1;
+}
 
 /// Returns the limit on the size of files in bytes (ulimit -f). Check it before writing: beyond the limit the
 /// kernel sends SIGXFSZ, which ends the process.

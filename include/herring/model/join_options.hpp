@@ -7,6 +7,7 @@
 #include "herring/base/shared_handler.hpp"
 #include "herring/crypto/seal_provider.hpp"
 #include "herring/model/failure_detector_options.hpp"
+#include "herring/model/lent_servers.hpp"
 #include "herring/model/links.hpp"
 #include "herring/model/topology.hpp"
 
@@ -58,6 +59,9 @@ struct join_options {
     /// Or HERRING_CONTROL ("authenticated" or "sealed"): sealed if either says so. The same on every rank;
     /// needs a secret.
     control_protection control{};
+    /// Servers that a service lends, behind the ranks that join: `herring::served_by<Reducer>(...)` of
+    /// herring/service.hpp. The same on every rank; needs a secret. `timeout` begins with the grant.
+    lent_servers servers{};
     bool require_secret = false; ///< without a secret `join` throws `bad_argument`
     std::string interface {};    ///< instead of HERRING_INTERFACE: a name or an IP literal of this machine
     /// The longest wait for all ranks.

@@ -60,14 +60,16 @@ class acceptor : public control_endpoint<coordinator> {
         world_key_ = random_key();
         std::memcpy(salt_.data(), random_nonce().data(), salt_.size());
         watch_listeners();
+        if (int const lease = settings_.lent.connection.get(); lease >= 0)
+            thread_.watch(lease, lease_key, EPOLLIN);
     }
 
     /// Ends joining: not all ranks came in time.
     HERRING_SETUP void on_join_timeout() {
-        refuse_all(registration_.timed_out(registration::absent(connections_.places()),
-                                           settings_.address_text, settings_.timeout, last_trouble_));
+        end_joining(registration_.timed_out(registration::absent(connections_.places()),
+                                            settings_.address_text, settings_.timeout, last_trouble_));
     }
-    HERRING_SETUP void refuse_all(failure const& why) {
+    HERRING_SETUP void end_joining(failure const& why) {
         stage_ = stage::refused;
         why_refused_ = why;
         connections_.send_all(message_kind::refuse, 0, write_failure(why));
@@ -93,7 +95,8 @@ class acceptor : public control_endpoint<coordinator> {
 
     // ---- connections --------------------------------------------------------------------------------------
 
-    static constexpr std::uint64_t listener_key = std::uint64_t{0xFFFFFFFF} << 32;
+    static constexpr std::uint64_t listener_key = std::uint64_t{0xFFFFFFFF} << 32,
+                                   lease_key = listener_key + 0x10000;
 
     HERRING_SETUP void watch_listeners() noexcept {
         for (std::size_t i = 0; i < settings_.listeners.size(); ++i)
@@ -103,9 +106,29 @@ class acceptor : public control_endpoint<coordinator> {
     /// True if the event was at a listener. `read(connection&)`: reads the bytes that have come in there.
     template <class Read> HERRING_SETUP bool on_listener(std::uint64_t key, Read const& read) {
         if (key < listener_key) return false;
+        if (key == lease_key) on_lease();
         if (key - listener_key < settings_.listeners.size())
             accept(settings_.listeners[key - listener_key].get(), read);
         return true;
+    }
+
+    /// Handles news of the service that lends servers: any bytes say that it is about to end.
+    HERRING_SETUP void on_lease() {
+        std::byte news[256];
+        int const lease = settings_.lent.connection.get();
+        ssize_t const got = ::recv(lease, news, sizeof news, MSG_DONTWAIT);
+        if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
+        if (got > 0)
+            return settings_.on_drain(failure::make(
+                errc::refused, 0, settings_.workers, "service",
+                {"the service at ", settings_.lent.service, " is about to end: save, and leave"}));
+        thread_.forget(lease);
+        std::string const words =
+            text({"the service at ", settings_.lent.service, ", which lent it, has ended, or took it back"});
+        if (stage_ == stage::joining)
+            return end_joining(failure::make(errc::peer_lost, 0, settings_.workers, "join", words));
+        for (int r = settings_.workers; r < settings_.size && stage_ == stage::joined; ++r)
+            if (!gone_[at(r)]) lose(r, errc::peer_lost, -1, words);
     }
 
     template <class Read> HERRING_SETUP void accept(int listener, Read const& read) {
@@ -182,12 +205,13 @@ class acceptor : public control_endpoint<coordinator> {
         if (h.type != message_kind::hello || from.challenge.empty() || !split_proof(body, words, shown) ||
             !said.read(words) || said.rank != h.rank)
             return on_unidentified(from);
+        bool const lent = settings_.secret_of_lent && said.rank >= at(settings_.workers);
+        std::optional<secrets> const& due = lent ? settings_.secret_of_lent : settings_.secret;
         bool const sealed = said.seals && settings_.seals != nullptr;
         secret_key shared;
         std::optional<handshake> const proven =
-            settings_.secret && (!sealed || from.exchange.agree(said.nonce, shared))
-                ? proven_by(rank_names, *settings_.secret, salt_, from.challenge, words, shown,
-                            sealed ? &shared : nullptr)
+            due && (!sealed || from.exchange.agree(said.nonce, shared))
+                ? proven_by(rank_names, *due, salt_, from.challenge, words, shown, sealed ? &shared : nullptr)
                 : std::optional<handshake>();
         if (said.has_secret != settings_.secret.has_value() || (settings_.secret && !proven))
             return refuse(from, said.rank,
@@ -195,6 +219,7 @@ class acceptor : public control_endpoint<coordinator> {
         if (said.seals != (settings_.seals != nullptr))
             return refuse(from, said.rank, registration::other_protection(said.seals), proven);
         refusal why;
+        if (lent && said.role != role::server) return on_unidentified(from);
         if (registration_.refuses(said, connections_.places(), stage_ != stage::joining, why))
             return refuse(from, said.rank, why, proven);
         connection*& place = connections_.places()[said.rank];
@@ -319,7 +344,7 @@ class acceptor : public control_endpoint<coordinator> {
         topology const map = topology::of_names({nodes.data(), nodes.size()}, {roles_.data(), roles_.size()});
         int wrong = 0;
         if (std::string const fault = wire::fault_of_racks(named, map, wrong); !fault.empty())
-            return refuse_all(failure::make(errc::mismatch, 0, wrong, "join", fault));
+            return end_joining(failure::make(errc::mismatch, 0, wrong, "join", fault));
         node_ids_ = map.node_of;
         machine_ids_ = topology::of_names({boots.data(), boots.size()}).node_of;
         rack_ids_ = topology::of_names(named).node_of;

@@ -268,7 +268,12 @@ class endpoint_base {
         std::string const words =
             expected ? std::string()
                      : text({"its control connection (", c.from, ") closed without a goodbye", reason(why),
-                             ": its process died or its host cannot be reached"});
+                             ": its process died or its host cannot be reached",
+                             rank < settings_.workers || settings_.lent.service.empty()
+                                 ? ""
+                                 : "; lent by the service at ",
+                             rank < settings_.workers ? std::string_view()
+                                                      : std::string_view(settings_.lent.service)});
         close_connection(c);
         if (!expected) lose(rank, errc::peer_lost, -1, words);
     }

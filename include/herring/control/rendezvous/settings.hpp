@@ -12,6 +12,7 @@
 #include "herring/crypto/secret.hpp"
 #include "herring/machine/address.hpp"
 #include "herring/machine/descriptor.hpp"
+#include "herring/model/lent_servers.hpp"
 #include "herring/model/links.hpp"
 #include "herring/model/topology.hpp"
 
@@ -31,8 +32,12 @@ struct settings {
     std::string address_text{};          // host:port, as given
     std::string node{}, boot{}, rack{};
     herring::role role = herring::role::worker;
-    int rate = 0;                         // of this rank's network, in Mbit/s; 0: not declared
-    herring::links links{};               // of this rank, then of rank 0
+    int rate = 0;                            // of this rank's network, in Mbit/s; 0: not declared
+    herring::links links{};                  // of this rank, then of rank 0
+    int workers = 2;                         // the ranks behind them are lent by a service
+    lease lent{};                            // rank 0: their grant, as long as the world lives
+    std::optional<secrets> secret_of_lent{}; // rank 0: what they prove, and no other rank
+    failure_handler on_drain{};
     std::optional<secrets> secret{};      // none: no rank has to prove anything
     seal_provider const* seals = nullptr; // control connections, where there is a secret
     time_point deadline{};

@@ -1,0 +1,68 @@
+// herring: the network of a machine, divided among the tenants of a service by their shares.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_SERVICE_PACING_HPP
+#define HERRING_SERVICE_PACING_HPP
+
+#include "herring/base/config.hpp"
+#include "herring/base/text.hpp"
+#include "herring/control/survival/data_sockets.hpp"
+#include "herring/machine/descriptor.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+
+#include <dirent.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+namespace HERRING_NAMESPACE::detail::leasing {
+
+/// A process that serves a rank, and the bytes that its sockets have moved.
+struct served_rank {
+    pid_t process = -1;
+    std::uint64_t moved = 0;
+    std::size_t sockets = 0;
+    bool busy = false; ///< since the last look bytes were moved
+
+    /// Looks at the TCP sockets of the process, and limits what they send together to `rate` bytes a second;
+    /// 0: no limit. Holds no copy of a socket afterwards: one would keep a killed process's connection open.
+    HERRING_SETUP void look(std::uint64_t rate) noexcept {
+        descriptor const of(static_cast<int>(::syscall(SYS_pidfd_open, process, 0u)));
+        DIR* const all = ::opendir(text({"/proc/", process, "/fd"}).c_str());
+        // One of the sockets is the control connection, which needs nothing.
+        std::uint64_t const each =
+            rate == 0 ? ~std::uint64_t{0} : rate / (std::max<std::size_t>(sockets, 2) - 1) + 1;
+        std::uint64_t moved_now = 0;
+        sockets = 0;
+        while (dirent const* const entry = all == nullptr ? nullptr : ::readdir(all)) {
+            descriptor const copy(
+                static_cast<int>(::syscall(SYS_pidfd_getfd, of.get(), std::atoi(entry->d_name), 0u)));
+            socket_report report;
+            if (copy.get() < 0 || !report.read(copy.get())) continue; // no TCP socket
+            ++sockets;
+            moved_now += report.acknowledged + report.received;
+            (void)::setsockopt(copy.get(), SOL_SOCKET, SO_MAX_PACING_RATE, &each, sizeof each);
+        }
+        if (all != nullptr) ::closedir(all);
+        busy = moved_now > moved + quiet * sockets;
+        moved = moved_now;
+    }
+
+    static constexpr std::uint64_t quiet = 4096; ///< bytes between two looks that heartbeats have
+};
+
+/// Returns the rate of each rank of a tenant: its part of what it divides, by share, with other tenants that
+/// are busy.
+constexpr std::uint64_t rate_of_rank(std::uint64_t rate, int share, int others, int busy_ranks) noexcept {
+    return rate * static_cast<std::uint64_t>(share) / static_cast<std::uint64_t>(share + others) /
+           static_cast<std::uint64_t>(std::max(busy_ranks, 1));
+}
+
+} // namespace HERRING_NAMESPACE::detail::leasing
+
+#endif // HERRING_SERVICE_PACING_HPP

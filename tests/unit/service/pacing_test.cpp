@@ -1,0 +1,87 @@
+// herring: tests of service/pacing.hpp: the sockets of another process, and shares of a rate.
+// SPDX-License-Identifier: Apache-2.0
+#include "herring/service/pacing.hpp"
+
+#include "doctest/doctest.h"
+
+#include "herring/machine/address.hpp"
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+#include <cstdint>
+#include <utility>
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+using namespace herring::detail;
+using namespace herring::detail::leasing;
+
+namespace {
+
+/// Both ends of a TCP connection.
+std::pair<descriptor, descriptor> connected() {
+    endpoint at;
+    at.raw.ss_family = AF_INET;
+    auto* const v4 = reinterpret_cast<sockaddr_in*>(&at.raw);
+    v4->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    at.size = sizeof(sockaddr_in);
+    descriptor const listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    REQUIRE(::bind(listener.get(), at.get(), at.size) == 0);
+    REQUIRE(::listen(listener.get(), 1) == 0);
+    at = local_end(listener.get());
+    descriptor one(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    REQUIRE(::connect(one.get(), at.get(), at.size) == 0);
+    return {std::move(one), descriptor(::accept(listener.get(), nullptr, nullptr))};
+}
+
+std::uint64_t rate_of(descriptor const& socket) {
+    std::uint64_t rate = 0;
+    socklen_t size = sizeof rate;
+    REQUIRE(::getsockopt(socket.get(), SOL_SOCKET, SO_MAX_PACING_RATE, &rate, &size) == 0);
+    return rate;
+}
+
+} // namespace
+
+TEST_CASE("pacing: another process's TCP sockets are counted and paced, and none is kept") {
+    auto [near, far] = connected();
+    pid_t const child = ::fork();
+    if (child == 0) {
+        far = descriptor();
+        ::pause();
+        ::_exit(0);
+    }
+    served_rank rank{child};
+    rank.look(0);
+    CHECK(rank.sockets >= 1);
+    CHECK_FALSE(rank.busy);
+    CHECK(rate_of(near) == ~std::uint64_t{0});
+    std::array<char, 32'768> const bytes{};
+    CHECK(::send(far.get(), bytes.data(), bytes.size(), 0) == static_cast<ssize_t>(bytes.size()));
+    std::size_t const before = rank.sockets;
+    for (int i = 0; i < 2000 && !rank.busy; ++i) {
+        rank.look((std::max<std::size_t>(before, 2) - 1) * 1'000'000);
+        if (!rank.busy) ::usleep(1'000);
+    }
+    CHECK(rank.busy);
+    CHECK(rate_of(near) == 1'000'001);
+    rank.look(1'000'000);
+    CHECK_FALSE(rank.busy);
+    { descriptor const closed = std::move(near); }
+    ::kill(child, SIGKILL);
+    ::waitpid(child, nullptr, 0);
+    char end = 0;
+    CHECK(::recv(far.get(), &end, 1, 0) <= 0); // the other end has gone with the process
+    rank.look(1);                              // of a process that there is not
+    CHECK(rank.sockets == 0);
+}
+
+TEST_CASE("pacing: a rank's rate is its tenant's part, divided by its busy ranks") {
+    static_assert(rate_of_rank(1000, 3, 1, 1) == 750);
+    static_assert(rate_of_rank(1000, 1, 3, 1) == 250);
+    static_assert(rate_of_rank(1000, 1, 1, 8) == 62);
+    CHECK(rate_of_rank(1000, 3, 0, 0) == 1000); // alone, and about to begin
+    CHECK(rate_of_rank(1000, 1, 3, 0) == 250);
+}
