@@ -16,15 +16,20 @@
 using namespace herring;
 using names = std::vector<std::string>;
 
+namespace {
+
+constexpr transport::tcp_tuning small{.loopback_chunk_bytes = 8_KiB,
+                                      .loopback_window_bytes = 16_KiB,
+                                      .one_hop_bytes = 2_KiB,
+                                      .two_level_bytes = 1};
+constexpr transport::tcp_tuning one_level{.loopback_chunk_bytes = 8_KiB,
+                                          .loopback_window_bytes = 16_KiB,
+                                          .one_hop_bytes = 2_KiB,
+                                          .two_level_bytes = exchange_tuning::no_two_levels};
+
+} // namespace
+
 TEST_CASE("racks: two levels have the bits of one") {
-    static constexpr transport::tcp_tuning small{.loopback_chunk_bytes = 8_KiB,
-                                                 .loopback_window_bytes = 16_KiB,
-                                                 .one_hop_bytes = 2_KiB,
-                                                 .two_level_bytes = 1};
-    static constexpr transport::tcp_tuning one_level{.loopback_chunk_bytes = 8_KiB,
-                                                     .loopback_window_bytes = 16_KiB,
-                                                     .one_hop_bytes = 2_KiB,
-                                                     .two_level_bytes = exchange_tuning::no_two_levels};
     for (names const& nodes : {names{"a", "b", "c", "d"}, names{"a", "a", "b", "b", "c", "c", "d", "d"},
                                names{"a", "b", "c", "d", "e", "f"}}) {
         CAPTURE(nodes.size());
