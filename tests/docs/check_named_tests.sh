@@ -2,10 +2,10 @@
 # herring: tests that the documents name exist: `tests/FOLDER/NAME_test.cpp` «its test case», and any other `tests/...`.
 # SPDX-License-Identifier: Apache-2.0
 #
-#   tests/docs/check_named_tests.sh [PAGE ...]      default: docs/reliability.md docs/security.md
+#   tests/docs/check_named_tests.sh [PAGE ...]      default: docs/reliability.md docs/soak.md docs/security.md docs/security-in-depth.md
 set -u
 cd "$(dirname "$0")/../.." || exit 1
-[ $# != 0 ] || set -- docs/reliability.md docs/security.md
+[ $# != 0 ] || set -- docs/reliability.md docs/soak.md docs/security.md docs/security-in-depth.md
 
 failed=0 checked=0
 complain() { echo "FAILED: $*"; failed=$((failed + 1)); }
