@@ -7,6 +7,7 @@
 #include "herring/checkpoint.hpp"
 #include "herring/intra_node/shared_memory.hpp"
 #include "herring/optimizer/adamw.hpp"
+#include "herring/service/messages.hpp"
 #include "herring/training.hpp"
 #include "herring/transport/tcp.hpp"
 #include "service_scene.hpp"
