@@ -7,6 +7,7 @@
 #include "herring/checkpoint.hpp"
 #include "herring/join/environment.hpp"
 #include "herring/machine/address.hpp"
+#include "herring/machine/name_lookup.hpp"
 #include "herring/net/sockets.hpp"
 #include "herring/optimizer/adamw.hpp"
 #include "herring/service/messages.hpp"

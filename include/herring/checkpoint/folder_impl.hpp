@@ -86,9 +86,11 @@ HERRING_SEPARABLE void folder::remove_created() const noexcept {
 }
 
 HERRING_SEPARABLE descriptor folder::open(std::string const& name) const {
-    descriptor file(
-        ::openat(self_.get(), name.c_str(),
-                 O_RDONLY | O_CLOEXEC | O_NONBLOCK)); // does not block on a pipe, which `size` refuses
+    int const links =
+        process_wide::folder_root == -1 ? 0 : O_NOFOLLOW; // which may lead out of a tenant's folder
+    descriptor file(::openat(self_.get(), name.c_str(),
+                             O_RDONLY | O_CLOEXEC | O_NONBLOCK |
+                                 links)); // does not block on a pipe, which `size` refuses
     if (file.get() < 0 && errno != ENOENT) fail_by_system("opened", name);
     return file;
 }

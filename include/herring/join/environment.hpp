@@ -143,6 +143,13 @@ HERRING_SETUP inline seal_provider const* read_protection(join_options const& op
     return linked;
 }
 
+/// Returns the servers that a service is to lend.
+inline lent_servers const* servers_of(join_options const& options) {
+    if (options.servers.count < 0 || options.servers.count > most_ranks)
+        bad_setting({"lent_servers::count is ", options.servers.count, "; it is from 0 to ", most_ranks});
+    return &options.servers;
+}
+
 /// Reads the role, the rack and the rate of this rank, and its links.
 ///
 /// Errors: `bad_argument` naming the option or variable, and its value.
@@ -222,7 +229,7 @@ HERRING_SETUP inline join_target read_environment(join_options const& options, v
     found.seals = read_protection(options, from);
     found.interface = option(options.interface, "HERRING_INTERFACE");
     found.on_failure = options.on_failure;
-    found.servers = &options.servers;
+    found.servers = servers_of(options);
     found.times = read_times(options.failure_detector, options.default_timeout, from, "join_options", "join");
 
     std::string_view const address = option(options.address, "HERRING_ADDR");

@@ -128,7 +128,7 @@ HERRING_SEPARABLE world join_by(gather_call gather, int rank, int size, join_opt
         who.node = setting(options.node, "HERRING_NODE");
         who.interface = setting(options.interface, "HERRING_INTERFACE");
         who.on_failure = options.on_failure;
-        who.servers = &options.servers;
+        who.servers = servers_of(options);
         who.times =
             read_times(options.failure_detector, options.default_timeout, variables, "join_options", "join");
         read_role(who, options, variables);

@@ -146,6 +146,7 @@ HERRING_SETUP inline world join_as(join_target who, std::chrono::milliseconds ti
                                                            .seals = who.seals != nullptr,
                                                            .timeout = timeout});
             joining.secret_of_lent.emplace(secrets{secret(joining.lent.secret), {}, {}});
+            erase(joining.lent.secret);
             joining.on_drain = who.servers->on_drain;
         }
         timeout += who.rank == 0 ? std::chrono::milliseconds(0) : who.servers->queue_for;

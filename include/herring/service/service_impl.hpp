@@ -4,6 +4,7 @@
 #define HERRING_SERVICE_SERVICE_IMPL_HPP
 
 #include "herring/base/byte_buffer.hpp"
+#include "herring/base/bytes.hpp"
 #include "herring/base/config.hpp"
 #include "herring/base/error.hpp"
 #include "herring/base/text.hpp"
@@ -122,6 +123,7 @@ struct asked_service {
                 {"servers of a service are lent to tenants; give lent_servers::tenant and key_file, or "
                  "HERRING_TENANT and HERRING_TENANT_KEY_FILE"});
         secrets const key = read_secrets(file, text({"the key file of tenant '", tenant, "'"}));
+        if (!key.warning.empty()) std::fprintf(stderr, "herring: %s\n", key.warning.c_str());
         dial();
         over.send(message::knock);
         wire::challenge asked;
@@ -247,6 +249,7 @@ class lender {
     static constexpr std::uint64_t listener_key = 0, signal_key = 1, first_client = 2;
     static constexpr std::chrono::milliseconds grace{2'000}, handshake_time{5'000};
     static constexpr std::ptrdiff_t most_strangers = 64, most_of_tenant = 64;
+    static constexpr std::uint64_t most_shards = 1 << 20, most_elements = std::uint64_t{1} << 43;
     static constexpr char const* about_to_end = "it is about to end; ask another one";
 
   public:
@@ -278,15 +281,15 @@ class lender {
             !thread_.watch(listener_.get(), listener_key, EPOLLIN))
             refuse_to_sleep("service", -1);
     }
-    HERRING_SETUP ~lender() {
-        for (client& c : clients_) kill(c);
+    HERRING_SETUP ~lender() { // a rank that the system holds, as in a file system that hangs, is not waited for
+        for (client const& c : clients_) kill(c);
     }
 
     HERRING_SETUP void run() {
         say({"listens on ", options_.listen, " for ", tenants_.size(), " tenants: ", options_.ranks,
              " ranks, ", bytes_text(options_.memory)});
         epoll_event events[64];
-        while (!draining_ || held_by("").jobs > 0) {
+        while (!draining_ || (held_by("").jobs > 0 && clock::now() < drain_until_ + grace)) {
             int const got = thread_.wait(events, 64, 100);
             for (int i = 0; i < got; ++i) {
                 if (events[i].data.u64 == signal_key) on_signals();
@@ -400,8 +403,9 @@ class lender {
                 c, errc::refused,
                 {"it knows no tenant '", said.tenant,
                  "' with this key; see lent_servers::tenant and key_file, and the service's tenants"});
-        auto const others = std::count_if(clients_.begin(), clients_.end(),
-                                          [&](client const& o) { return o.tenant == who->name; });
+        auto const others = std::count_if(clients_.begin(), clients_.end(), [&](client const& o) {
+            return o.tenant == who->name && o.at != stage::running;
+        });
         c.tenant = who->name;
         c.secret = secret_text(proven->resumption_key().bytes());
         c.over.send(message::admit, proven->proof_of_acceptor({}));
@@ -432,10 +436,20 @@ class lender {
         if (c.servers() > options_.ranks) // before a plan is made for them
             return refuse(c, errc::bad_argument,
                           {"it has ", options_.ranks, " ranks, and ", c.servers(), " were asked for"});
+        std::uint64_t elements = 0;
+        for (tensor_spec const& t : c.wish.tensors)
+            elements += std::min<std::uint64_t>(t.elements, most_elements);
+        // A larger plan would take the time of others.
+        if ((c.wish.tensors.size() + elements / 1_MiB) * c.wish.servers > most_shards)
+            return refuse(c, errc::bad_argument,
+                          {c.wish.tensors.size(), " tensors of ", elements, " elements are too many for ",
+                           c.servers(), " servers; ask for fewer servers, or join tensors"});
         try {
             c.each = found->needs(layout(c.wish.tensors), c.wish.terms.workers, c.servers());
         } catch (error const& why) {
             return refuse(c, why.code(), {why.why().text});
+        } catch (std::exception const& why) {
+            return refuse(c, errc::no_resources, {"no plan can be made: ", why.what()});
         }
         c.at = stage::queued;
         c.since = clock::now();
@@ -536,6 +550,11 @@ class lender {
         for (tenant const& t : tenants_) most_share = std::max(most_share, t.share);
         for (int left = most_share; left * 9 / 10 > find_tenant(c.tenant)->share; left = left * 4 / 5)
             ++level;
+        rlimit most{};
+        if (::getrlimit(RLIMIT_AS, &most) == 0 && most.rlim_max < c.each.address_space) {
+            errno = ENOMEM;
+            return -1;
+        }
         pid_t const parent = ::getpid(), pid = ::fork();
         if (pid != 0) return pid;
         // No allocation from here on. Signals that a terminal or systemd sends to all are for the parent.
@@ -559,21 +578,21 @@ class lender {
             c.ranks.pop_back();
             kill(c);
             return refuse(c, errc::no_resources,
-                          {"it cannot start a process: ", why, "; raise its limits (ulimit -u, ulimit -n)"});
+                          {"it cannot start a process: ", why, "; raise its limits (ulimit -u, -n and -v)"});
         }
         say({"lends ", of(c).text(), " to tenant ", c.tenant, " at ", c.from, ", job ", c.number, ", after ",
              std::chrono::duration_cast<std::chrono::milliseconds>(now - c.since).count(), " ms"});
         c.at = stage::running;
         c.until = time_point::max();
         c.over.send(message::grant);
+        // An outage that the job survives is no end of it; its ranks find out what is.
+        leave_to_detector(c.over.socket(),
+                          std::max<std::chrono::milliseconds>(c.wish.terms.timeout, std::chrono::minutes(1)));
     }
 
-    HERRING_SETUP static void kill(client& c) noexcept {
+    /// Kills the ranks of a job; `reap` takes them back when they have ended.
+    HERRING_SETUP static void kill(client const& c) noexcept {
         for (served_rank const& one : c.ranks) ::kill(one.process, SIGKILL);
-        for (served_rank const& one : c.ranks)
-            while (::waitpid(one.process, nullptr, 0) < 0 && errno == EINTR) {
-            }
-        c.ranks.clear();
     }
 
     HERRING_SETUP void look_after(client& c, time_point now) {
@@ -582,6 +601,10 @@ class lender {
             reap(c, now);
         else if (c.at != stage::queued && now >= c.until)
             c.at = stage::gone;
+        else if (c.at == stage::ending) // one that could not be started as a whole
+            std::erase_if(c.ranks, [](served_rank const& one) {
+                return ::waitpid(one.process, nullptr, WNOHANG) == one.process;
+            });
     }
     HERRING_SETUP void reap(client& c, time_point now) {
         std::erase_if(c.ranks, [&](served_rank const& one) {
@@ -594,7 +617,7 @@ class lender {
             c.until = std::min(c.until, now + grace);
             return true;
         });
-        if (now >= std::min(c.until, drain_until_)) kill(c);
+        if (now >= std::min(c.until, drain_until_)) kill(c); // a later turn takes them back
         if (!c.ranks.empty()) return;
         say({"job ", c.number, " of tenant ", c.tenant, " has given its ranks back"});
         c.at = stage::gone;
@@ -639,7 +662,11 @@ class lender {
     }
 
     HERRING_SETUP static void say(std::initializer_list<text_part> words) {
-        std::fprintf(stderr, "herring: service: %s\n", text(words).c_str());
+        std::string line = text(words); // of others, too
+        wire::make_printable(line);
+        std::replace_if(
+            line.begin(), line.end(), [](char c) { return c == '\n' || c == '\t'; }, '?');
+        std::fprintf(stderr, "herring: service: %s\n", line.c_str());
     }
 
     service_options options_;

@@ -14,6 +14,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <initializer_list>
 #include <string>
 #include <string_view>
@@ -95,6 +96,8 @@ HERRING_SETUP inline std::vector<tenant> read_tenants(std::string const& path) {
                          .jobs = number(5, "the limit of jobs", 4096),
                          .bytes = bytes,
                          .checkpoints = words[6] == "-" ? std::string() : std::string(words[6])});
+        if (std::string const& warning = found.back().key.warning; !warning.empty())
+            std::fprintf(stderr, "herring: service: %s\n", warning.c_str());
     }
     return found;
 }

@@ -118,6 +118,7 @@ class acceptor : public control_endpoint<coordinator> {
         int const lease = settings_.lent.connection.get();
         ssize_t const got = ::recv(lease, news, sizeof news, MSG_DONTWAIT);
         if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
+        if (got < 0 && is_timeout(errno)) return thread_.forget(lease); // the detector decides on its ranks
         if (got > 0)
             return settings_.on_drain(failure::make(
                 errc::refused, 0, settings_.workers, "service",
