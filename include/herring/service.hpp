@@ -74,7 +74,11 @@ template <class Pack> struct served {
         std::uint64_t const mapped = (session::updates ? 3 : 2) * memory,
                             parts = static_cast<std::uint64_t>(servers);
         std::uint64_t const part = (mapped + state + parts - 1) / parts, own = part + part / 8 + staging;
-        return {own + of_process, mapped + state + staging + of_address_space};
+        // Links of the workers may choose windows of 16 chunks of 256 KiB a peer.
+        std::uint64_t const by_links =
+            4_MiB * static_cast<std::uint64_t>(workers) *
+            std::max(std::size_t{1}, sizeof(accumulator<element>) / sizeof(element));
+        return {own + of_process, mapped + state + std::max(staging, by_links) + of_address_space};
     }
     HERRING_SETUP static void serve(world& ranks, layout tensors) {
         herring::serve<basic_reducer<Pack>>(ranks, std::move(tensors));

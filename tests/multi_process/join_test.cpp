@@ -443,7 +443,7 @@ TEST_CASE("join: who does not fit is refused with the reason, and the others joi
               {
                   outsider const other(address);
                   other.say(hello_of_version(77));
-                  expect(other.refusal(), errc::mismatch, 2, 0, {"version 77", "version 6"});
+                  expect(other.refusal(), errc::mismatch, 2, 0, {"version 77", "version 7"});
               }
               expect(refusal_of(address, 9, 3), errc::refused, 9, 0, {"rank 9 is out of range", "0 to 2"});
               expect(refusal_of(address, 0, 3), errc::refused, 0, 0, {"rank 0 has already joined"});

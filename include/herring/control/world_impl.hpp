@@ -120,6 +120,7 @@ HERRING_SEPARABLE world world::split(int colour, int key, std::chrono::milliseco
         made.ranks_on_this_machine = info().ranks_on_this_machine;
         made.times = info().times;
         made.links = links();
+        if (made.map.racks() == 1) made.links.uplink_rate_mbit = 0; // there is no other rack
     } catch (...) {
         group.control.table->destroy(group.control.self);
         throw;

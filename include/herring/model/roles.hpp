@@ -36,8 +36,8 @@ using peer_id = index<of_peer>;               ///< place in `transport_needs::pe
 /// The roles of the nodes of a topology: a contributor has tensors, a server combines a share of every
 /// bucket. A node has one role or both.
 ///
-/// Shape:    both lists ascend. Nodes are numbered by their lowest rank; so contributors are ordered by
-///           lowest rank, which is the order in which contributions are combined.
+/// Shape:    both lists ascend. Nodes are numbered rack by rack, and in a rack by their lowest rank, which is
+///           the order in which contributions are combined.
 /// Cost:     O(log nodes) for a look-up of a node.
 /// Lifetime: a value, usable in constant expressions.
 struct roles {

@@ -63,7 +63,7 @@ constexpr choice choose(network_shape const& of, std::size_t bytes, links const&
                                          : by.latency_ns) +
                message;
     auto const time = [](number size, number mbit) {
-        size = std::min(size, number{1} << 50);
+        size = std::min(size, number{1} << 48); // three of them are added
         return mbit == 0 ? 0 : size / mbit * 8000 + size % mbit * 8000 / mbit;
     };
     auto const bytes_in = [&](number ns) {

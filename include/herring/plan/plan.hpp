@@ -101,7 +101,7 @@ constexpr std::size_t checked_sum(std::span<std::size_t const> elements, topolog
 /// several nodes.
 constexpr bool takes_two_levels(plan const& p, topology const& map, exchange_tuning const& tuning) noexcept {
     int const each = map.nodes() / map.racks();
-    if (map.racks() < 2 || each < 2 || !p.even || !p.all_have_both_roles() ||
+    if (map.racks() < 2 || each < 2 || !p.even || !p.all_have_both_roles() || !p.has_equal_shares() ||
         tuning.two_level_bytes == exchange_tuning::no_two_levels)
         return false;
     for (int n = 0; n < map.nodes(); ++n)

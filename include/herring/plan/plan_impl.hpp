@@ -54,7 +54,9 @@ HERRING_SEPARABLE std::string to_string(plan const& p) {
     if (p.by_links()) {
         std::size_t most = 0;
         for (bucket const& b : p.buckets) most = std::max(most, b.elements * p.element_bytes);
-        choice const best = choose(p.shape(), most, p.tuning.links);
+        network_shape shape = p.shape();
+        shape.nests = p.has_two_levels() && most >= p.tuning.two_level_bytes;
+        choice const best = choose(shape, most, p.tuning.links);
         auto const add = [&](char const* what, way const& one) {
             detail::append(text, {what, to_string(one.path), " and ", one.servers, " servers at ", one.levels,
                                   " levels in ", one.time_ns / 1000, " us"});

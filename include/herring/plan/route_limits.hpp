@@ -78,10 +78,15 @@ struct route_limits {
     constexpr bool by_links() const noexcept {
         return tuning.links.rate_mbit > 0 && nodes > 1 && all_have_both_roles();
     }
+    /// True if all servers combine as much.
+    constexpr bool has_equal_shares() const noexcept {
+        return std::all_of(roles.shares.begin(), roles.shares.end(),
+                           [&](int one) { return one == roles.shares.front(); });
+    }
     /// Servers of a bucket of `bytes` bytes by two hops.
     constexpr int servers_of(std::size_t bytes) const noexcept {
         if (bytes <= whole_limit()) return 1;
-        if (!by_links()) return roles.server_count();
+        if (!by_links() || !has_equal_shares()) return roles.server_count();
         choice const best = choose(shape(), bytes, tuning.links);
         return best.path == route::two_hop ? best.servers : nodes;
     }
@@ -91,11 +96,14 @@ struct route_limits {
                 .local_ranks = largest_node,
                 .racks = racks.empty() ? 1 : racks.back() + 1,
                 .forwards = nodes > 2 && even,
-                .nests = has_two_levels(),
+                .nests = false, // for all but the limit of two levels
                 .cores = tuning.shared_cores,
                 .element_bytes = element_bytes,
                 .part_bytes = parts.element_bytes,
-                .most_chunk_bytes = tuning.max_message_bytes / parts.element_bytes * element_bytes};
+                .most_chunk_bytes =
+                    tuning.max_message_bytes / // an all-gather sends two chunks at once
+                    std::max({2 * element_bytes, parts.element_bytes, rack_parts.element_bytes}) *
+                    element_bytes};
     }
     /// True if one server is faster than dissemination because the ranks share few cores: its 2 · (nodes − 1)
     /// messages take less time of these cores than the nodes · ⌈log2 nodes⌉ of dissemination, and the server,
@@ -259,18 +267,23 @@ constexpr std::size_t choose_sizes(route_limits& of) noexcept {
     sizes.window_bytes = any.window_bytes;
     if (!of.by_links()) return any.bucket_bytes;
     auto const nodes = static_cast<std::size_t>(of.nodes), locals = static_cast<std::size_t>(of.largest_node);
-    std::size_t const most = nodes == 2 ? of.one_hop_limit() : 4_MiB * locals / (nodes - 1);
+    std::size_t const wide = of.parts.element_bytes, each = of.element_bytes; // staging has parts
+    std::size_t const most = nodes == 2 ? of.one_hop_limit() : 4_MiB / wide * each * locals / (nodes - 1);
     shape.few = false; // the limits are also those of calls in which ranks give parts of a bucket
-    sizes.dissemination_bytes = largest_size(8_MiB / nodes, [&](std::size_t bytes) {
+    sizes.dissemination_bytes = largest_size(8_MiB / wide * each / nodes, [&](std::size_t bytes) {
         return choose(shape, bytes, by).path == route::dissemination;
     });
-    if (shape.nests)
-        sizes.two_level_bytes =
-            1 + largest_size(1_GiB, [&](std::size_t bytes) { return choose(shape, bytes, by).levels == 1; });
     shape.forwards = false;
     sizes.one_hop_bytes = largest_size(
         most, [&](std::size_t bytes) { return choose(shape, bytes, by).path == route::one_hop; });
     sizes.one_hop_bytes_two_nodes = sizes.whole_bytes = 0;
+    if (of.has_two_levels()) {
+        shape = of.shape();
+        shape.nests = true;
+        std::size_t least = 1_KiB;
+        while (least <= 1_GiB && choose(shape, least, by).levels == 1) least *= 2;
+        sizes.two_level_bytes = least <= 1_GiB ? least : exchange_tuning::no_two_levels;
+    }
     return any.bucket_bytes;
 }
 

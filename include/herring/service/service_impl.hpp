@@ -281,7 +281,7 @@ class lender {
             !thread_.watch(listener_.get(), listener_key, EPOLLIN))
             refuse_to_sleep("service", -1);
     }
-    HERRING_SETUP ~lender() { // a rank that the system holds, as in a file system that hangs, is not waited for
+    HERRING_SETUP ~lender() { // waits for no rank that the system holds, as in a file system that hangs
         for (client const& c : clients_) kill(c);
     }
 
@@ -439,8 +439,9 @@ class lender {
         std::uint64_t elements = 0;
         for (tensor_spec const& t : c.wish.tensors)
             elements += std::min<std::uint64_t>(t.elements, most_elements);
-        // A larger plan would take the time of others.
-        if ((c.wish.tensors.size() + elements / 1_MiB) * c.wish.servers > most_shards)
+        // A larger plan would take the time of others; one that no memory holds is refused below.
+        if (elements < most_elements &&
+            (c.wish.tensors.size() + elements / 1_MiB) * c.wish.servers > most_shards)
             return refuse(c, errc::bad_argument,
                           {c.wish.tensors.size(), " tensors of ", elements, " elements are too many for ",
                            c.servers(), " servers; ask for fewer servers, or join tensors"});

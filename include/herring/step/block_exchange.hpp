@@ -299,7 +299,7 @@ template <class Store> class block_exchange {
         e.own_begin = gathers ? own : 0;
         e.out = gathers && at_root ? out_ : scratch_.data(); // of the server
         std::uint64_t const submitted = session.submit(e);
-        copy_own(in_, out_);
+        if (!gathers) copy_own(in_, out_); // the result of a gather has the root's own block
         status ended = session.finish(submitted, deadline);
         if (!gathers && !at_root && ended.ok()) std::memcpy(out_, scratch_.data() + own, each);
         return ended;

@@ -335,7 +335,9 @@ class acceptor : public control_endpoint<coordinator> {
         for (std::size_t r = 0; r < nodes.size(); ++r) {
             nodes[r] = registration_.hellos()[r].node;
             boots[r] = registration_.hellos()[r].boot;
-            racks[r] = registration_.hellos()[r].rack;
+            bool const lent =
+                settings_.secret_of_lent && r >= at(settings_.workers); // it adds nothing to a sum
+            racks[r] = registration_.hellos()[lent ? 0 : r].rack;
             wire::make_printable(racks[r]); // errors show it
             roles_[r] = registration_.hellos()[r].role;
             rates_.push_back(registration_.hellos()[r].rate);
