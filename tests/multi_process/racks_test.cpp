@@ -9,6 +9,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdlib>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -59,4 +60,28 @@ TEST_CASE("racks: two levels have the bits of one") {
                   },
                   options) == 0);
     }
+}
+
+TEST_CASE("racks: a group of one rack has no uplink, and a group of several keeps it") {
+    launch_options options;
+    options.nodes = {"a", "b", "c", "d"};
+    options.racks = {"x", "x", "y", "y"};
+    ::setenv("HERRING_LINKS", "latency=1000,send=1000,receive=1000,rate=1000,uplink_rate=750", 1);
+    int const ended = launch(
+        4,
+        [](world& ranks) {
+            int sum = 0;
+            for (int const colour : {ranks.topology().rack(ranks.node()), ranks.rank() % 2}) {
+                world group = ranks.split(colour, ranks.rank());
+                reducer<float, transport::tcp, update::sum> reduce(group);
+                float x[] = {1};
+                reduce.all_reduce(x);
+                bool const has_uplink = to_string(reduce.plan()).find("uplink_rate=750") != std::string::npos;
+                sum += x[0] == 2 && has_uplink == (group.topology().racks() == 2);
+            }
+            return sum == 2 ? 0 : 1;
+        },
+        options);
+    ::unsetenv("HERRING_LINKS");
+    CHECK(ended == 0);
 }
