@@ -4,7 +4,7 @@
 #
 # run.sh PROGRAM [steps]
 set -euo pipefail
-program=$(realpath "$1") steps=${2-100}
+program=$(realpath "$1") steps=${2-200}
 work=$(mktemp -d)
 trap 'kill $(jobs -p) 2>/dev/null || true; wait; rm -rf "$work"' EXIT
 cd "$work"
