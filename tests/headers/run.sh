@@ -205,7 +205,7 @@ for header in "${all[@]}" $(cd include && find . -name '*.cuh' -o -name '*.h' | 
         { printf 'FAILED: %s: a label of the documentation that does not begin its line:\n%s\n' "$header" "$found"; result=1; }
     found=$(grep -nE '^ *///$' -A 1 "include/$header" | grep -E '^[0-9]+-( *///)?$') &&
         { printf 'FAILED: %s: documentation with an empty line too many:\n%s\n' "$header" "$found"; result=1; }
-    [[ $header =~ ^herring/(base/error|control/variables|mpi/reduce|mpi/src|torch/.*)\.hpp$ ]] || ! grep -nE '^namespace herring\b' "include/$header" || { echo "FAILED: $header: its namespace is not HERRING_NAMESPACE (base/target.hpp says why)"; result=1; }
+    [[ $header =~ ^herring/(base/error|control/variables|machine/files|mpi/reduce|mpi/src|torch/.*)\.hpp$ ]] || ! grep -nE '^namespace herring\b' "include/$header" || { echo "FAILED: $header: its namespace is not HERRING_NAMESPACE (base/target.hpp says why)"; result=1; }
     # Headers of a backend of PyTorch have torch's beside them.
     if [[ $header != herring/torch/* ]] && grep -qE '#include <(iostream|regex|functional|ranges|thread)>' "include/$header"; then
         echo "FAILED: $header includes what costs too much: $(grep -oE '<(iostream|regex|functional|ranges|thread)>' "include/$header" | paste -sd' ')"; result=1

@@ -100,7 +100,7 @@ constexpr choice choose(network_shape const& of, std::size_t bytes, links const&
     for (number k = of.few ? 1 : nodes; k != 0; k = k == nodes ? 0 : std::min(2 * k, nodes))
         consider(route::two_hop, k, 1, nodes + k - 2, 2 * k * others,
                  2 * hop + wire(others * part / k) + wire(others * whole / k));
-    auto const rounds = static_cast<number>(std::bit_width(others));
+    auto const rounds = static_cast<unsigned>(std::bit_width(others));
     if (of.forwards)
         consider(route::dissemination, 1, 1, rounds, nodes * rounds, rounds * hop + wire(others * part));
     auto const levels = [&](number all) { // bytes of all shards

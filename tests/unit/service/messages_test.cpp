@@ -94,16 +94,16 @@ TEST_CASE("service messages: texts of others can be shown, and times are a day a
 TEST_CASE("service link: a message comes whole or not at all, and a stranger's is short") {
     auto [a, b] = connected();
     CHECK(b.receive() == lease_link::state::nothing);
-    a.send(message::knock);
+    a.send(leasing::message::knock);
     std::string const words(300, 'w');
-    a.send(message::wait, std::as_bytes(std::span(words)));
+    a.send(leasing::message::wait, std::as_bytes(std::span(words)));
     REQUIRE(b.receive() == lease_link::state::whole);
-    CHECK(b.kind() == message::knock);
+    CHECK(b.kind() == leasing::message::knock);
     REQUIRE(b.receive() == lease_link::state::whole);
-    CHECK(b.kind() == message::wait);
+    CHECK(b.kind() == leasing::message::wait);
     CHECK(std::ranges::equal(b.body(), std::as_bytes(std::span(words))));
     std::vector<std::byte> const large(most_text + 1);
-    a.send(message::ask, large); // which a tenant may send
+    a.send(leasing::message::ask, large); // which a tenant may send
     CHECK(b.receive() == lease_link::state::wrong);
 }
 
@@ -114,13 +114,13 @@ TEST_CASE("service link: once a tenant has proved itself, a message that was cha
     a.protect(seen, false);
     b.protect(seen, true);
     std::vector<std::byte> const large(most_ask);
-    a.send(message::ask, large);
+    a.send(leasing::message::ask, large);
     lease_link::state got = lease_link::state::nothing;
     while ((got = b.receive()) == lease_link::state::nothing) a.flush();
     CHECK(got == lease_link::state::whole);
     CHECK(b.body().size() == most_ask);
     lease_link forger(a.release()); // the same connection, without the keys
-    forger.send(message::ask);
+    forger.send(leasing::message::ask);
     std::array<std::byte, wire::tag_bytes> const tag{};
     CHECK(::send(forger.socket(), tag.data(), tag.size(), 0) == static_cast<ssize_t>(tag.size()));
     CHECK(b.receive() == lease_link::state::wrong);
@@ -129,7 +129,8 @@ TEST_CASE("service link: once a tenant has proved itself, a message that was cha
 TEST_CASE("service link: an end is an end, also in the middle of a message") {
     auto [a, b] = connected();
     byte_buffer whole;
-    wire::append_message(whole, static_cast<wire::message_kind>(message::knock), 0, 0, {}, protocol_version);
+    wire::append_message(whole, static_cast<wire::message_kind>(leasing::message::knock), 0, 0, {},
+                         protocol_version);
     CHECK(::send(a.socket(), whole.data(), whole.size() - 1, 0) == static_cast<ssize_t>(whole.size() - 1));
     CHECK(b.receive() == lease_link::state::nothing);
     { descriptor const closed = a.release(); }

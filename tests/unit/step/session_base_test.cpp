@@ -141,7 +141,8 @@ TEST_CASE("session_base: a buffer is divided into shards that cover it once, wha
         bucket buffer{.shards = 77};
         std::vector<shard> shards(9);
         for (std::size_t const elements : {std::size_t{100'003}, std::size_t{16}, std::size_t{5000}}) {
-            session.divide<sharding::balanced>(elements, buffer, shards, "all_reduce", false, session.plan());
+            session.divide<sharding::balanced>(elements, buffer, shards, "all_reduce", false, true,
+                                               session.plan());
             std::size_t next = 0;
             for (shard const& s : shards) {
                 if (s.offset != next) return std::string("a gap");
@@ -162,7 +163,7 @@ TEST_CASE("session_base: a sharding policy that does not cover a buffer is named
         bucket buffer;
         std::vector<shard> shards;
         try {
-            session.divide<wrong>(5000, buffer, shards, "all_reduce", false, session.plan());
+            session.divide<wrong>(5000, buffer, shards, "all_reduce", false, true, session.plan());
         } catch (error const& why) {
             std::string const text = why.what();
             bool const named = why.why().what == errc::bad_argument && why.why().reporter == w.rank() &&

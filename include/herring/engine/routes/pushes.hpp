@@ -79,11 +79,11 @@ push_turn push_part(Core& core, std::size_t to, int node, chunk_cursor& cursor, 
 
 /// Posts the receives of a peer's first window of pushes. False: not all, now.
 template <class Core>
-bool open_window(Core& core, std::size_t from, serve_window& served, slot_row const& slots,
+bool open_window(Core& core, std::size_t from, serve_window& served, slot_row const& rows,
                  message push) noexcept {
     for (; served.to_post() < served.size(); served.posted()) {
         std::size_t const slot = served.to_post() % served.size();
-        if (!core.receive(from, push, served.to_post(), slots.at(slot), slot)) return false;
+        if (!core.receive(from, push, served.to_post(), rows.at(slot), slot)) return false;
     }
     return true;
 }
@@ -91,12 +91,12 @@ bool open_window(Core& core, std::size_t from, serve_window& served, slot_row co
 /// Answers the next push of a peer. First the receive for the push that this result allows; behind receives
 /// of the first window that were refused. False: not now.
 template <class Core>
-bool answer_push(Core& core, std::size_t to, serve_window& served, slot_row const& slots, message push,
+bool answer_push(Core& core, std::size_t to, serve_window& served, slot_row const& rows, message push,
                  message result, std::span<std::byte const> with, std::uint64_t execution) noexcept {
     for (; !served.is_reposted(); served.posted()) {
         served.vacate();
         std::size_t const slot = served.to_post() % served.size();
-        if (!core.receive(to, push, served.to_post(), slots.at(slot), slot)) {
+        if (!core.receive(to, push, served.to_post(), rows.at(slot), slot)) {
             core.require_peer(core.peers[to]);
             return false;
         }
