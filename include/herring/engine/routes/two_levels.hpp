@@ -176,7 +176,8 @@ template <class Core> class two_level_route {
         return shared_.matches(shared_.peers[from.peer].rank, got, execution_of(x), bytes);
     }
     bool has_parts(std::uint64_t number) noexcept {
-        for (summed_chunk& x = at(number); x.complete < near_; ++x.complete) {
+        summed_chunk& x = at(number);
+        for (; x.complete != near_; ++x.complete) {
             link const& from = windows_.links[x.complete];
             if (!is_here(from, number,
                          shared_.part_bytes(execution_of(x), x.what, from.node, shared_.who.node)))
