@@ -5,7 +5,7 @@
 #   report.py facts ROOT                            the machine, in words
 #   report.py stolen LINES                          sizes (or "table") measured while more than 3 % of the CPU was stolen
 #   report.py tables LINES FACTS STAT JSON          tables to stdout, everything to JSON
-#   report.py markdown JSON…                        the tables of docs/performance.md
+#   report.py markdown JSON…                        the tables of docs/measurements
 import json
 import os
 import subprocess
@@ -359,7 +359,7 @@ shaped hosts: 2(n-1)/n x bytes at 96 % of 1 Gbit/s (1448 B of payload in the 151
 
 
 def markdown(json_paths):
-    """The tables of docs/performance.md: a row a contender, a column a size; where files hold the same point, the last counts."""
+    """The tables of docs/measurements: a row a contender, a column a size; where files hold the same point, the last counts."""
     points = {}
     for path in json_paths:
         with open(path) as file:

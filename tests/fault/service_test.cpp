@@ -59,12 +59,6 @@ void run_step(sums& reduce, world& w, int turn) {
         for (float const x : reduce.tensor(i))
             if (x != due) throw std::runtime_error("a wrong sum");
 }
-/// Steps without an end.
-void steps(world& w) {
-    sums reduce(w, tensors);
-    for (int turn = 0;; ++turn) run_step(reduce, w, turn);
-}
-
 /// A counter that processes share.
 struct counter {
     std::atomic<int>* at = static_cast<std::atomic<int>*>(
@@ -79,6 +73,14 @@ struct counter {
         return *at > before;
     }
 };
+/// Steps without an end; counts them, if asked to.
+void steps(world& w, counter* turns = nullptr) {
+    sums reduce(w, tensors);
+    for (int turn = 0;; ++turn) {
+        run_step(reduce, w, turn);
+        if (turns != nullptr) ++*turns->at;
+    }
+}
 
 std::vector<pid_t> children(pid_t of) {
     std::string const id = std::to_string(of);
@@ -103,20 +105,15 @@ TEST_CASE("service: ranks and workers are killed in every phase: no wrong sum, a
     tenant_files files;
     service_process<lends> lender(files);
     counter turns;
-    job other(files, 2, wish(files, lender.address, "bob", 1), [&](world& w) {
-        sums reduce(w, tensors);
-        for (int turn = 0;; ++turn) {
-            run_step(reduce, w, turn);
-            ++*turns.at;
-        }
-    });
+    job other(files, 2, wish(files, lender.address, "bob", 1), [&](world& w) { steps(w, &turns); });
     REQUIRE(turns.grows());
     std::vector<pid_t> const of_other = children(lender.pid);
     REQUIRE(of_other.size() == 1);
     char const* const count = std::getenv("HERRING_TEST_KILLS");
     conformance::dice random(7);
     for (int kill = 0; kill < (count == nullptr ? 30 : std::atoi(count)); ++kill) {
-        job one(files, 2, wish(files, lender.address, "alice", 2), steps, 3s);
+        job one(
+            files, 2, wish(files, lender.address, "alice", 2), [](world& w) { steps(w); }, 3s);
         bool const server = random(2) == 0;
         auto const victims = [&] {
             if (!server) return one.pids;
@@ -144,13 +141,7 @@ TEST_CASE("service: a stopped rank, and a stopped rank 0, are found, and all is 
     service_process<lends> lender(files);
     for (bool const server : {true, false}) {
         counter turns;
-        job one(files, 2, wish(files, lender.address, "alice", 2), [&](world& w) {
-            sums reduce(w, tensors);
-            for (int turn = 0;; ++turn) {
-                run_step(reduce, w, turn);
-                ++*turns.at;
-            }
-        });
+        job one(files, 2, wish(files, lender.address, "alice", 2), [&](world& w) { steps(w, &turns); });
         REQUIRE(turns.grows());
         ::kill(server ? children(lender.pid)[0] : one.pids[0], SIGSTOP);
         CHECK(has_children(lender.pid, 0));
@@ -244,13 +235,7 @@ TEST_CASE("service: a job that has its servers take memory without bound ends, a
     tenant_files files;
     service_process<lends> lender(files);
     counter turns;
-    job other(files, 1, wish(files, lender.address, "bob", 1), [&](world& w) {
-        sums reduce(w, tensors);
-        for (int turn = 0;; ++turn) {
-            run_step(reduce, w, turn);
-            ++*turns.at;
-        }
-    });
+    job other(files, 1, wish(files, lender.address, "bob", 1), [&](world& w) { steps(w, &turns); });
     job greedy(files, 2, wish(files, lender.address, "alice", 1), [&](world& w) {
         sums reduce(w, tensors);
         std::vector<float> large(std::size_t{1} << 28); // 1 GiB, of a layout of 160 kB
@@ -271,13 +256,7 @@ TEST_CASE("service: strangers, junk, replays and a lease that says what none doe
     tenant_files files;
     service_process<lends> lender(files);
     counter turns;
-    job other(files, 1, wish(files, lender.address, "bob", 1), [&](world& w) {
-        sums reduce(w, tensors);
-        for (int turn = 0;; ++turn) {
-            run_step(reduce, w, turn);
-            ++*turns.at;
-        }
-    });
+    job other(files, 1, wish(files, lender.address, "bob", 1), [&](world& w) { steps(w, &turns); });
     std::string why;
     herring::detail::host_and_port const at = herring::detail::split_address(lender.address, "the test");
     herring::detail::endpoint const to =

@@ -99,7 +99,7 @@ class world {
     /// process. A rank that is lost is lost in every world that it is in; any other failure ends the world
     /// in which it was announced, and no other. Worlds are destroyed in any order; where this one was
     /// joined over a network, its rank 0 carries the control messages of all groups, also of those that it
-    /// is not in, and stays for them (docs/design.md, Groups).
+    /// is not in, and stays for them (docs/design/joining.md).
     ///
     /// Cost:     one `all_gather` of 8 bytes a rank.
     /// Blocks:   as `barrier`.

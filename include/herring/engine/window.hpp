@@ -96,7 +96,7 @@ class serve_window {
 };
 
 /// One hop, both ways of a pair: part n uses slot n mod size. A rank sends part n only when it has combined
-/// its part n − size/2, so that two half windows suffice (docs/design.md).
+/// its part n − size/2, so that two half windows suffice (docs/design/engine.md).
 class exchange_window {
   public:
     static constexpr std::uint32_t size = plan::one_hop_window();

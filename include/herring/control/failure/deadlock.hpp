@@ -93,7 +93,7 @@ struct deadlock {
 /// Cost:     E · log E for E waits and channels in all reports.
 /// Lifetime: refers to the reports.
 // The search finds the largest set of ranks each of whose waits is for an operation that another rank of the
-// set has not begun. Correctness: docs/design.md, Crossed calls.
+// set has not begun. Correctness: docs/design/failures.md, Crossed calls.
 class deadlock_search {
   public:
     HERRING_SETUP deadlock_search(std::span<blocked_report const> all, bool one_process)

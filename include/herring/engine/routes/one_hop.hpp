@@ -59,7 +59,7 @@ struct one_hop_windows {
 ///
 /// Each pair sends one message each way for each chunk, which is empty where the operation has nothing to
 /// send. A rank sends its n-th part only when it has combined its (n − window/2)-th. So a rank that has part
-/// n − window/2 of a peer knows that the slot of part n − window is free at that peer: docs/design.md, "Why
+/// n − window/2 of a peer knows that the slot of part n − window is free there: docs/design/engine.md, "Why
 /// two half windows suffice".
 ///
 /// Cost:   (n−1) times the bucket out and in, one message a chunk and peer, one latency: half of two hops.
