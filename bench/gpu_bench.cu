@@ -50,6 +50,7 @@ void fill(device_span<float> to, int rank) {
     std::vector<float> here(to.size());
     fill(std::span(here), rank);
     must(cudaMemcpy(to.data(), here.data(), to.size_bytes(), cudaMemcpyHostToDevice), "cudaMemcpy");
+    must(cudaDeviceSynchronize(), "cudaDeviceSynchronize"); // of up to 64 KiB the copy may still be under way
 }
 bool is_right(std::span<float> found, int ranks) {
     for (std::size_t i = 0; i < found.size(); ++i)

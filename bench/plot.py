@@ -2,15 +2,17 @@
 # herring: draws tables of bench/run as SVG: time of a call by size, peers beside it, and the bound.
 # SPDX-License-Identifier: Apache-2.0
 #
-#   bench/plot.py JSON OUT.svg --suite shm [--ranks 2,4] [--width 900]
+#   bench/plot.py JSON OUT.svg --suite shm[,tcp] [--ranks 2,4] [--width 900]
 #
-# JSON is what bench/run writes (build/bench/results.json); suites are its TITLES in bench/report.py. A panel a number of ranks, both
+# JSON is what bench/run writes (build/bench/results.json); suites are its TITLES in bench/report.py. A panel a suite and number of ranks, both
 # axes logarithmic. Contenders differ in marker and stroke, not in colour alone. The line of figures below a panel is how many times
 # as fast Herring is, from the caller's memory where that was measured, as the fastest peer; the grey line is what nothing can beat on that machine.
 import argparse
 import html
 import json
 import math
+
+from report import TITLES
 
 STYLES = {  # colour in light, in dark, stroke, marker
     "Herring, in place": ("#0b6e4f", "#5fd3a9", "", "circle"),
@@ -40,14 +42,14 @@ def time_text(us):
     return f"{us:g} µs" if us < 1e3 else f"{us / 1e3:g} ms" if us < 1e6 else f"{us / 1e6:g} s"
 
 
-def panel(rows, ranks, left, top, width, height):
+def panel(rows, title, left, top, width, height):
     """One panel; `rows`: those of one suite and number of ranks, Herring's and its peers'."""
     sizes = sorted({r["bytes"] for r in rows})
     times = [r["median_us"] for r in rows] + [r["bound_us"] for r in rows if r["bound_us"]]
     low, high = math.floor(math.log10(min(times))), math.ceil(math.log10(max(times)))
     x = lambda size: left + (width * (math.log2(size) - math.log2(sizes[0])) / max(1e-9, math.log2(sizes[-1]) - math.log2(sizes[0])))
     y = lambda us: top + height - height * (math.log10(us) - low) / (high - low)
-    out = [f'<text x="{left}" y="{top - 14}" font-weight="600">{ranks} ranks</text>']
+    out = [f'<text x="{left}" y="{top - 14}" font-weight="600">{title}</text>']
     for decade in range(low, high + 1):
         at = y(10.0**decade)
         out.append(f'<path class="grid" d="M{left} {at:.1f}h{width}"/><text class="dim" x="{left - 8}" y="{at + 4:.1f}" text-anchor="end">{time_text(10.0**decade)}</text>')
@@ -56,7 +58,7 @@ def panel(rows, ranks, left, top, width, height):
         if "Herring" in r["what"] and r["times_best_peer"]:
             best[r["bytes"]] = r["times_best_peer"]
     for size in sizes:
-        out.append(f'<text class="dim" x="{x(size):.1f}" y="{top + height + 18}" text-anchor="middle">{bytes_text(size)}</text>')
+        out.append(f'<text class="dim" x="{x(size):.1f}" y="{top + height + 18}" text-anchor="middle" font-size="10">{bytes_text(size)}</text>')
         if size in best:
             out.append(f'<text x="{x(size):.1f}" y="{top + height + 36}" text-anchor="middle" font-weight="600">{best[size]:.1f}×</text>')
     bound = sorted({(r["bytes"], r["bound_us"]) for r in rows if r["bound_us"]})
@@ -82,16 +84,18 @@ def main():
     parser.add_argument("--title", default="")
     parser.add_argument("--width", type=int, default=900)
     asked = parser.parse_args()
+    suites = asked.suite.split(",")
     with open(asked.json) as file:
-        rows = [r for r in json.load(file)["rows"] if r["suite"] == asked.suite and not r["table"] and r["what"].split(" (")[0] in STYLES]
+        rows = [r for r in json.load(file)["rows"] if r["suite"] in suites and not r["table"] and r["what"].split(" (")[0] in STYLES]
     counts = [int(n) for n in asked.ranks.split(",") if n] or sorted({r["ranks"] for r in rows})
-    if not rows or not all(any(r["ranks"] == n for r in rows) for n in counts):
+    panels = [(TITLES[suite] + f", {n} ranks", [r for r in rows if r["suite"] == suite and r["ranks"] == n]) for suite in suites for n in counts]
+    if not all(of for _, of in panels) or not panels:
         parser.error(f"{asked.json} has no rows of suite {asked.suite} with {asked.ranks or 'any'} ranks")
-    shown = [name for name in STYLES if any(r["what"].split(" (")[0] == name for r in rows)]
-    each, height, top = asked.width / len(counts), 250, 84
+    shown = [name for name in STYLES if any(r["what"].split(" (")[0] == name for _, of in panels for r in of)]
+    each, height, top = asked.width / len(panels), 250, 84
     body = []
-    for i, ranks in enumerate(counts):
-        body += panel([r for r in rows if r["ranks"] == ranks], ranks, 66 + i * each, top, each - 110, height)
+    for i, (title, of) in enumerate(panels):
+        body += panel(of, title, 66 + i * each, top, each - 110, height)
     at = 16
     for name in [*shown, "bound"]:
         if name == "bound":
@@ -102,10 +106,11 @@ def main():
         body.append(f'<text x="{at + 38}" y="44">{html.escape(name)}</text>')
         at += 62 + 7 * len(name)
     colours = lambda which: "".join(f".l{i} {{ stroke: {s[which]}; fill: none; stroke-width: 1.8 }} .m{i} {{ fill: {s[which]} }}\n" for i, s in enumerate(STYLES.values()))
-    title = html.escape(asked.title or f"{asked.suite}: time of an all-reduce by size")
+    title = html.escape(asked.title or "Time of an all-reduce by size, and how many times as fast as the fastest peer")
     with open(asked.out, "w") as file:
         file.write(f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {asked.width} {top + height + 52}" font-family="system-ui, sans-serif" font-size="12" role="img" aria-label="{title}">\n'
                    f"<style>{CSS % (colours(0), colours(1))}</style>\n" + f'<text x="16" y="20" font-size="14" font-weight="600">{title}</text>\n' + "\n".join(body) + "\n</svg>\n")
 
 
-main()
+if __name__ == "__main__":
+    main()

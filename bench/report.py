@@ -421,4 +421,5 @@ def main():
             json.dump(result, file, indent=1)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 #include <optional>
 #include <string>
 #include <thread>
@@ -59,6 +60,11 @@ struct cuda {
     }
     void wait(stream in, event const& before) const {
         HERRING_CHECKED(cudaStreamWaitEvent(in, before.get(), 0));
+    }
+    std::shared_ptr<std::byte> pinned(std::size_t size) const {
+        void* made = nullptr;
+        HERRING_CHECKED(cudaMallocHost(&made, size));
+        return {static_cast<std::byte*>(made), [](std::byte* at) { (void)cudaFreeHost(at); }};
     }
     void to_host(void* host, void const* device, std::size_t bytes) const {
         HERRING_CHECKED(cudaMemcpyAsync(host, device, bytes, cudaMemcpyDeviceToHost, current_stream));

@@ -423,6 +423,7 @@ def outer(rank, size):
 def served(rank, size):
     """The last rank serves: weights as of torch's AdamW on the data of the others."""
     model = network(seed=1 + rank)
+    model.register_buffer("seen", torch.full((3,), float(rank)))
     workers = dist.new_group(list(range(size - 1)))
     trained = DataParallel(model, "adamw", servers=1, lr=3e-3)
     if rank == size - 1:
@@ -451,6 +452,10 @@ def served(rank, size):
         near(weights_of(model), before, 0)
     assert losses[0] == losses[1]
     losses.clear()
+    for _ in range(2):  # the servers take no part in what is loaded
+        trained.load_state_dict({n: v + rank for n, v in trained.state_dict().items()})
+        assert (model.seen == 0).all()
+        near(weights_of(model), before, 0)
     trained.close()
 
 

@@ -56,6 +56,11 @@ def main():
     assert (includes / "herring/torch/collectives.hpp").is_file()
     said = subprocess.run([sys.executable, "-m", "herring_torch", "--includes"], capture_output=True, text=True)
     assert said.stdout.strip() == str(includes), said
+    # A process that has looked for devices has initialised CUDA, which those that it forks off could not use.
+    looked = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", "import torch; torch.cuda.is_available = None; import herring_torch"],
+        capture_output=True, text=True)
+    assert looked.returncode == 0, looked.stderr
     herring_torch.register()
     from importlib.metadata import entry_points
 

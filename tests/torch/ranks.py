@@ -74,6 +74,7 @@ def free_ports(n):
 def run(size, function, *arguments, backend="herring", timeout=60, dies=(), within=200, forked=True):
     """Returns what the function returned, by rank. Ranks of `dies` may end without a result. Those that are not forked
     are interpreters of their own, which see today's environment, and end as those do."""
+    forked = forked and not torch.cuda.is_available()  # a process that was forked off one that has seen a device has none
     context = mp.get_context("forkserver" if forked else "spawn")
     results = context.Queue()
     ports = free_ports(24)

@@ -15,6 +15,7 @@
 //     enter(stream) → guard             while it lives, that stream is the thread's current one
 //     record(stream) → event
 //     wait(stream, event const&)        what the stream does from now on comes after the event
+//     pinned(bytes) → shared_ptr<byte>  page-locked memory of the host, never null
 //     to_host(host, device, bytes)      both in the current stream; return when they are done
 //     to_device(device, host, bytes)
 namespace herring::torch {
@@ -57,7 +58,7 @@ struct memory_of_tensor {
     bool on_host = true;
 };
 
-/// The memory of a call's tensors: their own on the host, else a copy there.
+/// The memory of a call's tensors: their own on the host, else a copy in page-locked memory there.
 template <class Device> class host_memory {
   public:
     explicit host_memory(std::optional<Device> const& device) : device_(device) {}
@@ -83,7 +84,7 @@ template <class Device> class host_memory {
 
   private:
     std::byte* room_for(memory_of_tensor const& tensor) {
-        return copies_.emplace_back(new std::byte[tensor.bytes]).get();
+        return copies_.emplace_back(device_->pinned(tensor.bytes)).get();
     }
     std::byte* copy_of(memory_of_tensor const& tensor) {
         std::byte* const host = room_for(tensor);
@@ -92,7 +93,7 @@ template <class Device> class host_memory {
     }
 
     std::optional<Device> const& device_;
-    std::vector<std::unique_ptr<std::byte[]>> copies_;
+    std::vector<std::shared_ptr<std::byte>> copies_;
     std::vector<std::pair<std::byte*, memory_of_tensor>> written_;
 };
 

@@ -12,6 +12,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -35,6 +36,13 @@ class torch_device {
         return made;
     }
     void wait(stream const& in, event const& before) const { before.block(in); }
+    /// Of PyTorch's cache of such memory: locking pages anew takes longer than all else of a call.
+    std::shared_ptr<std::byte> pinned(std::size_t bytes) const {
+        auto const size = static_cast<std::int64_t>(bytes > 0 ? bytes : 1);
+        auto const made = std::make_shared<at::Tensor>(
+            at::empty({size}, at::TensorOptions(at::kByte).pinned_memory(true)));
+        return {made, static_cast<std::byte*>(made->data_ptr())};
+    }
     void to_host(void* host, void const* device, std::size_t bytes) const {
         bytes_at(host, bytes, at::kCPU).copy_(bytes_at(const_cast<void*>(device), bytes, of_));
     }

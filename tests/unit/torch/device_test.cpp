@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstring>
+#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -43,6 +44,10 @@ struct notes {
     }
     void wait(stream in, event before) const {
         note(std::to_string(in) + " waits for " + std::to_string(before));
+    }
+    std::shared_ptr<std::byte> pinned(std::size_t bytes) const {
+        note("pinned " + std::to_string(bytes));
+        return std::shared_ptr<std::byte>(new std::byte[bytes + 1], std::default_delete<std::byte[]>());
     }
     void to_host(void* host, void const* device, std::size_t bytes) const {
         note("to host in " + std::to_string(*now));
@@ -92,9 +97,9 @@ TEST_CASE("device: copies are made in the call's stream, behind what the caller'
     order.wait();
     CHECK(out == 11);
     CHECK(both == 13);
-    CHECK(lines == std::vector<std::string>{"record in 0", "1 waits for 0", "to host in 1", "to host in 1",
-                                            "to device in 1", "to device in 1", "record in 1",
-                                            "0 waits for 1"});
+    CHECK(lines == std::vector<std::string>{"record in 0", "1 waits for 0", "pinned 4", "to host in 1", "pinned 4",
+                                            "pinned 4", "to host in 1", "pinned 0", "to device in 1",
+                                            "to device in 1", "record in 1", "0 waits for 1"});
 }
 
 TEST_CASE("device: after a call that failed nothing is written, and no stream waits") {
@@ -109,7 +114,7 @@ TEST_CASE("device: after a call that failed nothing is written, and no stream wa
     order.wait();
     CHECK(now == 0);
     CHECK(x == 1);
-    CHECK(lines == std::vector<std::string>{"record in 0", "1 waits for 0"});
+    CHECK(lines == std::vector<std::string>{"record in 0", "1 waits for 0", "pinned 4"});
 }
 
 } // namespace

@@ -40,7 +40,8 @@ def _register(name, library):
         return
     table = _libraries.table(library)
 
-    devices = ["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"]
+    # Looking for a device would initialise CUDA, which a process that is forked later could not use.
+    devices = ["cpu", "cuda"] if torch.backends.cuda.is_built() else ["cpu"]
 
     def create(store, rank, size, timeout):
         return _backend.create(table, store, rank, size, timeout, name)

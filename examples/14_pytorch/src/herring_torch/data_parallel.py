@@ -51,12 +51,13 @@ class DataParallel(torch.nn.Module):
         self._names, self._params = _trained(module)
         groups = _grouped(self._names, self._params, params)
         of = {p: i for i, one in enumerate(groups) for p in one["params"]}
-        self._spread_others()
+        self._spread_others(group)
         policies = ", ".join([policies, *([] if theirs else [optimizer]), *([sync] if sync else []),
                               *(["placement::dedicated"] if servers and "placement::" not in policies else [])])
         self._trainer = Trainer(policies, flags, [(n, p, of[p]) for n, p in zip(self._names, self._params)], servers,
                                 group, timeout)
-        self.serves = dist.get_rank(group) >= dist.get_world_size(group) - servers
+        self._workers = dist.get_world_size(group) - servers
+        self.serves = dist.get_rank(group) >= self._workers
         self._values = [_WORDS.get(name, name) for name in self._trainer.names()]
         for unknown in {*hyper, *(name for one in groups for name in one if name != "params")} - {*self._values}:
             raise TypeError(f"DataParallel: there is no hyper value {unknown}; there are {', '.join(self._values)}")
@@ -132,7 +133,12 @@ class DataParallel(torch.nn.Module):
         super()._load_from_state_dict(state, prefix, metadata, *rest)
 
     def _have_loaded(self):
-        self._spread_others()
+        if any(True for _ in self._others()):
+            ranks = dist.get_process_group_ranks(self._group or dist.group.WORLD)
+            if self._workers < len(ranks):  # servers are in serve(), and take no part
+                self._group = dist.new_group(ranks[:self._workers], backend=dist.get_backend(self._group),
+                                             use_local_synchronization=True)
+            self._spread_others(self._group)
         self._start()
 
     def save(self, folder, extra=None):
@@ -241,11 +247,11 @@ class DataParallel(torch.nn.Module):
         yield from self.module.buffers()
         yield from (p for p in self.module.parameters() if not p.requires_grad)
 
-    def _spread_others(self):
-        root = 0 if self._group is None else dist.get_global_rank(self._group, 0)
+    def _spread_others(self, group):
+        root = 0 if group is None else dist.get_global_rank(group, 0)
         for one in self._others():
             value = one.detach().contiguous()
-            dist.broadcast(value, root, self._group)
+            dist.broadcast(value, root, group)
             one.detach().copy_(value)
 
 
