@@ -4,15 +4,15 @@
 #
 #   hosts.sh up PREFIX HOSTS [RACKS]     namespaces PREFIX0, PREFIX1, … (10.77.0.1, .2, …) on a bridge in PREFIXsw; with RACKS on so many
 #                                        bridges, as many hosts each in turn, and these by an uplink each on another one
-#   hosts.sh shape PREFIX HOSTS [RATE [UPLINK]]   RATE [1gbit] both ways on every link, UPLINK [RATE] on uplinks: tbf, burst 128 kB; a port of
-#                                        a switch queues at most 256 kB
+#   hosts.sh shape PREFIX HOSTS [RATE [UPLINK]]   RATE [1gbit] both ways on every link, UPLINK [RATE] on uplinks: tbf, whose burst, HOSTS_BURST [128kb],
+#                                        passes unshaped; a port of a switch queues at most 256 kB
 #   hosts.sh drops PREFIX HOSTS   packets that the switch's ports dropped, one number
 #   hosts.sh down PREFIX HOSTS    ends what still runs in the namespaces and removes them
 #
 # The root namespace is left as it is: every link and address lies in namespaces made here.
 set -euo pipefail
 action=$1 prefix=$2 hosts=$3 rate=${4-1gbit} uplink=${5-${4-1gbit}}
-racks=${4-1}
+racks=${4-1} burst=${HOSTS_BURST-128kb}
 switch=${prefix}sw
 
 case $action in
@@ -39,12 +39,12 @@ up)
 shape)
     for ((h = 0; h < hosts; ++h)); do
         # A host waits for its own link (its queue never fills: TCP keeps little there); a switch drops.
-        ip netns exec "$prefix$h" tc qdisc replace dev eth0 root tbf rate "$rate" burst 128kb limit 16mb
-        ip netns exec "$switch" tc qdisc replace dev "port$h" root tbf rate "$rate" burst 128kb limit 256kb
+        ip netns exec "$prefix$h" tc qdisc replace dev eth0 root tbf rate "$rate" burst $burst limit 16mb
+        ip netns exec "$switch" tc qdisc replace dev "port$h" root tbf rate "$rate" burst $burst limit 256kb
     done
     for ((r = 1; r <= hosts; ++r)); do
         ip -n "$switch" link show "up$r" >/dev/null 2>&1 || break
-        for end in "up$r" "down$r"; do ip netns exec "$switch" tc qdisc replace dev "$end" root tbf rate "$uplink" burst 128kb limit 256kb; done
+        for end in "up$r" "down$r"; do ip netns exec "$switch" tc qdisc replace dev "$end" root tbf rate "$uplink" burst $burst limit 256kb; done
     done
     ;;
 drops)
