@@ -317,7 +317,6 @@ class local_socket {
         return ::socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     }
 
-    // [snippet send]
     /// Some bits of a tag are carried to the receiver, and do not take part in matching.
     static bool matching(std::uint64_t a, std::uint64_t b) noexcept {
         return ((a ^ b) & ~herring::carried_bits) == 0;
@@ -384,7 +383,6 @@ class local_socket {
         if (std::exchange(peers_[id.place()].lost, true)) return; // once a peer; what it sent before stays
         done_.push_back({.peer = id, .what = herring::completion::lost, .why = herring::errc::peer_lost});
     }
-    // [end]
 
     int rank_;
     descriptor socket_{open_socket()};
@@ -396,9 +394,7 @@ class local_socket {
     std::vector<herring::completion> handed_;
     bool refused_ = false;
 };
-// [snippet model]
 static_assert(herring::checked_policy<local_socket>);
-// [end]
 
 TEST_CASE("local_socket passes the suite of its axis") {
     // [snippet suite]
