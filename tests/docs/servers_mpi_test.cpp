@@ -1,4 +1,4 @@
-// herring: docs/replacing-mpi-allreduce.md: servers in an MPI job, beside sums over its communicators.
+// herring: docs/launching.md: servers in an MPI job, beside sums over its communicators.
 // SPDX-License-Identifier: Apache-2.0
 // Runs as a single process and under `mpirun -n 2|3|4`.
 #include "herring/checkpoint.hpp"

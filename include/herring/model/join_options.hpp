@@ -48,8 +48,8 @@ struct join_options {
     /// divides the work by it. 0: not declared.
     int rate = 0;
     /// Instead of HERRING_LINKS ("latency=10000,rate=100000", "probe"): the figures of the network, from
-    /// which plans choose routes, servers and sizes (docs/reference.md, Links). Those of rank 0 hold for all
-    /// ranks; a rank that gives others is a `mismatch`.
+    /// which plans choose routes, servers and sizes (docs/reference/transports.md, Links). Those of rank 0
+    /// hold for all ranks; a rank that gives others is a `mismatch`.
     herring::links links{};
     /// Instead of HERRING_SECRET: the secret that the ranks prove to each other, the same on every rank: 64
     /// hexadecimal digits (`openssl rand -hex 32`). Any other text is a `bad_argument`.

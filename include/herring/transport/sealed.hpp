@@ -80,8 +80,8 @@ struct sealed_generations {
 ///           excludes it.
 /// Memory:   peers · sends_per_peer · largest_message, in lines of 64 bytes, for sends in flight, because the
 ///           engine's memory must not change; for a reducer sends_per_peer = 2 · window / chunk + 12 and
-///           largest_message = the chunk in the type in which it is summed (`docs/design.md`: memory). Beside
-///           that some 9 KiB a peer, and 152 bytes a post.
+///           largest_message = the chunk in the type in which it is summed (`docs/design/plan.md`: memory).
+///           Beside that some 9 KiB a peer, and 152 bytes a post.
 /// Threads:  as `Inner`.
 /// Cost:     sealing at the post, and opening in place at the arrival: each at the rate of AES-GCM of one
 ///           core, and 0.5 us a message; no allocation after construction beside those of `Inner`. libcrypto

@@ -259,7 +259,7 @@ template <class Core> class two_hop_route {
     }
     // True if the peer's next push is ahead of the push that is due first by as much as a window. The push
     // that is due first in the order that all contributors share is never held up, so there is no ring of
-    // ranks that wait for each other (docs/design.md).
+    // ranks that wait for each other (docs/design/engine.md).
     bool is_ahead(two_hop_windows::pair& to) noexcept {
         std::uint64_t const place = place_of(to);
         return place > furthest_back_ &&
