@@ -15,13 +15,12 @@ LINK = re.compile(r"\]\(([^)\s]+)\)")
 
 
 def prose(text):
-    """The page without fenced and indented code."""
+    """The lines of the page; those of fenced and indented code are empty."""
     out, inside = [], False
     for line in text.split("\n"):
-        if line.startswith("```"):
-            inside = not inside
-        elif not inside and not line.startswith("    "):
-            out.append(line)
+        fence = line.startswith("```")
+        inside ^= fence
+        out.append("" if inside or fence or line.startswith("    ") else line)
     return out
 
 
@@ -74,4 +73,5 @@ def main():
     sys.exit(1 if dead else 0)
 
 
-main()
+if __name__ == "__main__":
+    main()
