@@ -36,11 +36,11 @@ class torch_device {
         return made;
     }
     void wait(stream const& in, event const& before) const { before.block(in); }
-    /// Of PyTorch's cache of such memory: locking pages anew takes longer than all else of a call.
+    /// From the cache that PyTorch keeps: locking pages anew takes longer than all else of a call.
     std::shared_ptr<std::byte> pinned(std::size_t bytes) const {
         auto const size = static_cast<std::int64_t>(bytes > 0 ? bytes : 1);
-        auto const made = std::make_shared<at::Tensor>(
-            at::empty({size}, at::TensorOptions(at::kByte).pinned_memory(true)));
+        auto const made =
+            std::make_shared<at::Tensor>(at::empty({size}, at::TensorOptions(at::kByte).pinned_memory(true)));
         return {made, static_cast<std::byte*>(made->data_ptr())};
     }
     void to_host(void* host, void const* device, std::size_t bytes) const {

@@ -97,9 +97,10 @@ TEST_CASE("device: copies are made in the call's stream, behind what the caller'
     order.wait();
     CHECK(out == 11);
     CHECK(both == 13);
-    CHECK(lines == std::vector<std::string>{"record in 0", "1 waits for 0", "pinned 4", "to host in 1", "pinned 4",
-                                            "pinned 4", "to host in 1", "pinned 0", "to device in 1",
-                                            "to device in 1", "record in 1", "0 waits for 1"});
+    CHECK(lines == std::vector<std::string>{"record in 0", "1 waits for 0", "pinned 4", "to host in 1",
+                                            "pinned 4", "pinned 4", "to host in 1", "pinned 0",
+                                            "to device in 1", "to device in 1", "record in 1",
+                                            "0 waits for 1"});
 }
 
 TEST_CASE("device: after a call that failed nothing is written, and no stream waits") {
