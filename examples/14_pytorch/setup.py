@@ -14,6 +14,7 @@ import subprocess
 
 import setuptools
 import torch
+import torch.utils.cpp_extension
 from torch.utils.cpp_extension import BuildExtension, CppExtension
 
 here = pathlib.Path(__file__).resolve().parent
@@ -22,14 +23,16 @@ version = re.search(r'HERRING_VERSION_STRING "([^"]+)"', (include / "herring/bas
 targets = os.environ.get("HERRING_TORCH_TARGETS", "native").split()
 more = shlex.split(os.environ.get("CXXFLAGS", ""))
 flags = ["-std=c++20", "-O2", "-fPIC", "-fvisibility=hidden", "-pthread", *more]
-os.environ["CXX"] = os.environ.get("CXX") or ("ccache g++" if shutil.which("ccache") else "g++")
+compiler = shlex.split(os.environ.get("CXX") or ("ccache g++" if shutil.which("ccache") else "g++"))
+# Newer versions of PyTorch (2.15) take CXX as one word, and put ccache before it themselves.
+wraps = hasattr(torch.utils.cpp_extension, "_wrap_compiler")
+os.environ["CXX"] = shlex.join(compiler[1:] if wraps and compiler[0].endswith("ccache") else compiler)
 
 
 class Build(BuildExtension):
     def run(self):
         to = (here / "src" if self.inplace else pathlib.Path(self.build_lib)) / "herring_torch"
         to.mkdir(parents=True, exist_ok=True)
-        compiler = shlex.split(os.environ["CXX"])
         objects = pathlib.Path(self.build_temp)
         objects.mkdir(parents=True, exist_ok=True)
         steps = []
