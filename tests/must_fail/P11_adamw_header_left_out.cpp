@@ -3,10 +3,15 @@
 #include "herring/reducer.hpp"
 #include "herring/transport/inproc.hpp"
 #ifdef HERRING_TWIN
+#include "herring/checkpoint.hpp"
 #include "herring/optimizer/adamw.hpp"
 #include "herring/training.hpp"
 #endif
 
-using mine = herring::reducer<float, herring::transport::inproc, herring::optimizer::adamw>::element_type;
+using trainer = herring::reducer<float, herring::transport::inproc, herring::optimizer::adamw>;
 
-mine use(mine x) { return x; }
+std::size_t use(trainer& train) {
+    train.save("folder");
+    train.save("folder", {});
+    return train.load("folder").size() + train.groups();
+}

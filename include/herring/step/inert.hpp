@@ -18,6 +18,8 @@
 #include <chrono>
 #include <cstddef>
 #include <span>
+#include <string>
+#include <vector>
 
 namespace HERRING_NAMESPACE::detail {
 
@@ -94,6 +96,11 @@ template <class Element> class basic_reducer<rejected<Element>> : public detail:
     double loss_scale() const noexcept { return 1; }
     void set_loss_scale(double) {}
     double gradient_norm() const noexcept { return 0; }
+    detail::inert_result norms(std::size_t) const noexcept { return {}; }
+    std::size_t groups() const noexcept { return 0; }
+    void save(std::string const&, std::span<std::byte const> = {}) {}
+    template <class Fill> void save(std::string const&, Fill&&, std::span<std::byte const> = {}) {}
+    std::vector<std::byte> load(std::string const&) { return {}; }
     step outcome() const noexcept { return step::exchanged; }
     herring::plan const& plan() const noexcept { return plan_; }
     herring::counters counters() const noexcept { return {}; }
