@@ -281,7 +281,8 @@ constexpr std::size_t choose_sizes(route_limits& of) noexcept {
         shape.nests = true;
         std::size_t least = 1_KiB;
         while (least <= 1_GiB && choose(shape, least, by).levels == 1) least *= 2;
-        sizes.two_level_bytes = least <= 1_GiB ? least : exchange_tuning::no_two_levels;
+        sizes.two_level_bytes = least;
+        if (least > 1_GiB) of.columns = {}; // which would have staging
     }
     return any.bucket_bytes;
 }
