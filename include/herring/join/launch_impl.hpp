@@ -75,7 +75,7 @@ HERRING_SETUP inline topology launch_map(int ranks, launch_options const& option
     return topology::of_names(nodes, options.roles, options.rates, topology::of_names(options.racks).node_of);
 }
 
-/// What all ranks of a launch have, read before the first one starts.
+/// The settings of all ranks of a launch, read before the first one starts.
 struct launch_settings {
     topology map;
     world_times times;

@@ -78,8 +78,8 @@ struct route_limits {
     constexpr bool by_links() const noexcept {
         return tuning.links.rate_mbit > 0 && nodes > 1 && all_have_both_roles();
     }
-    /// True if all servers combine as much: only if not, pushes have to keep an order; equal shares keep it by
-    /// turns.
+    /// True if all servers combine as much. Only if not, pushes have to keep an order (`push_order`): equal
+    /// shares keep it by turns.
     constexpr bool has_equal_shares() const noexcept {
         return std::all_of(roles.shares.begin(), roles.shares.end(),
                            [&](int one) { return one == roles.shares.front(); });
