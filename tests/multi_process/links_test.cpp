@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -130,4 +131,34 @@ TEST_CASE("links: launched ranks read HERRING_LINKS, and refuse an uplink withou
               }
               return 2;
           }) == 0);
+}
+
+TEST_CASE(
+    "links: a launch refuses what HERRING_LINKS must not be, before there are ranks, and keeps no memory") {
+    auto const shared_maps = [] {
+        std::ifstream maps("/proc/self/maps");
+        std::size_t count = 0;
+        for (std::string line; std::getline(maps, line);) count += line.find(" rw-s ") != line.npos;
+        return count;
+    };
+    auto const refuses = [](auto start) {
+        try {
+            start();
+        } catch (error const& why) {
+            return why.code() == errc::bad_argument &&
+                   std::strstr(why.what(), "HERRING_LINKS is 'junk'") != nullptr;
+        }
+        return false;
+    };
+    std::size_t const before = shared_maps();
+    auto const live = herring::thread_worlds(2);
+    CHECK(shared_maps() > before);
+    ::setenv("HERRING_LINKS", "junk", 1);
+    auto const none = [](world&) { return 0; };
+    std::size_t const with_one = shared_maps();
+    CHECK(refuses([&] { launch(2, none); }));
+    CHECK(refuses([&] { herring::launch_threads(2, none); }));
+    CHECK(refuses([&] { herring::thread_worlds(2); }));
+    CHECK(shared_maps() == with_one);
+    ::unsetenv("HERRING_LINKS");
 }

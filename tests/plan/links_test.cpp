@@ -240,18 +240,21 @@ TEST_CASE("links: the plan's text has the links, what was chosen, its time and t
 TEST_CASE("links: in racks with a slow uplink large buckets take two levels, from the size that is chosen") {
     topology const two_racks({0, 1, 2, 3, 4, 5}, {}, {}, {0, 0, 0, 1, 1, 1});
     links by{.latency_ns = 50'000, .send_ns = 5'000, .receive_ns = 5'000, .rate_mbit = 500};
-    auto const route_with = [&](std::uint32_t uplink, std::size_t elements) {
+    auto const plan_with = [&](std::uint32_t uplink, std::size_t elements) {
         by.uplink_rate_mbit = uplink;
         auto const p = make_plan<fusion::whole_model, sharding::balanced>(sizes(1, elements), two_racks, 4, 4,
                                                                           tuning_with(by));
         INFO(to_string(p));
-        bool const large = elements * 4 >= p.tuning.two_level_bytes;
+        bool const large = p.has_two_levels() && elements * 4 >= p.tuning.two_level_bytes;
         CHECK((p.buckets.at(0).path == route::two_levels) == large);
-        return p.buckets.at(0).path;
+        return p;
     };
-    CHECK(route_with(375, 4 << 20) == route::two_levels); // 4 : 1
-    CHECK(route_with(375, 64) != route::two_levels);
-    CHECK(route_with(100'000, 4 << 20) == route::two_hop);
+    CHECK(plan_with(375, 4 << 20).buckets[0].path == route::two_levels); // 4 : 1
+    CHECK(plan_with(375, 64).buckets[0].path != route::two_levels);
+    plan const flat = plan_with(100'000, 4 << 20); // no size is faster by two levels: they have no memory
+    CHECK(flat.buckets[0].path == route::two_hop);
+    CHECK(flat.two_level_staging() == 0);
+    CHECK(to_string(flat).find("for two levels") == std::string::npos);
 }
 
 TEST_CASE("links: an uplink without racks is refused, and on one node is not used") {

@@ -23,7 +23,6 @@ struct engine_state;
 struct node_part {
     int node = 0;
     std::byte const* data = nullptr;
-    bool of_rack = false; ///< the sum of the node's rack, in accumulators
 };
 
 /// The parts of a chunk that came from other nodes, in the order of contributors; this node's own stands
@@ -31,6 +30,7 @@ struct node_part {
 struct parts_view {
     std::span<node_part const> before;
     std::span<node_part const> after;
+    bool of_racks = false; ///< sums of racks, in accumulators
 };
 
 /// The messages of an operation for a chunk (c) of an execution (e), whatever the type of elements.

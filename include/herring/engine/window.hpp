@@ -82,7 +82,6 @@ class serve_window {
     void arrives(std::size_t slot, arrival const& what) noexcept { arrivals_[slot] = what; }
 
     /// Receives: those of the first window, then one before each answer.
-    bool is_reposted() const noexcept { return posted_ > next_ + arrivals_.size(); }
     std::uint64_t to_post() const noexcept { return posted_; }
     void posted() noexcept { ++posted_; }
 
@@ -208,14 +207,6 @@ class stale_watch {
     peer_queue news_;
     std::uint64_t looked_at_ = 0;
 };
-
-/// True if some servers have larger shares than others: only then pushes have to keep an order; equal shares
-/// keep it by turns.
-constexpr bool has_unequal_shares(roles const& of) noexcept {
-    for (int const share : of.shares)
-        if (share != of.shares.front()) return true;
-    return false;
-}
 
 /// The place of a server's chunks in the order of all pushes: chunk k of a server's c in a bucket of m
 /// elements, with b elements in the buckets before, stands at b + k·⌊m/c⌋. So the chunks behind a place are

@@ -48,11 +48,6 @@ struct join_target {
     int lent() const noexcept { return servers == nullptr ? 0 : servers->count; }
 };
 
-struct host_and_port {
-    std::string host;
-    std::uint16_t port = 0;
-};
-
 /// Splits "host:port", "1.2.3.4:port" or "[ipv6]:port". `least`: lowest port. `name`: the text's source, for
 /// errors.
 ///
@@ -143,22 +138,27 @@ HERRING_SETUP inline seal_provider const* read_protection(join_options const& op
     return linked;
 }
 
-/// Returns the servers that a service is to lend.
-inline lent_servers const* servers_of(join_options const& options) {
-    if (options.servers.count < 0 || options.servers.count > most_ranks)
-        bad_setting({"lent_servers::count is ", options.servers.count, "; it is from 0 to ", most_ranks});
-    return &options.servers;
-}
-
-/// Reads the role, the rack and the rate of this rank, and its links.
+/// Reads what does not depend on how this process learns its rank: all but the secret and the address.
 ///
 /// Errors: `bad_argument` naming the option or variable, and its value.
-HERRING_SETUP inline void read_role(join_target& into, join_options const& options, variables const& from) {
+HERRING_SETUP inline void read_settings(join_target& into, join_options const& options,
+                                        variables const& from) {
+    auto const option = [&](std::string const& given, char const* name) {
+        return given.empty() ? from.text(name) : std::string_view(given);
+    };
+    into.node = option(options.node, "HERRING_NODE");
+    into.rack = option(options.rack, "HERRING_RACK");
+    into.interface = option(options.interface, "HERRING_INTERFACE");
+    into.on_failure = options.on_failure;
+    into.times = read_times(options.failure_detector, options.default_timeout, from, "join_options", "join");
+    into.seals = read_protection(options, from);
+    if (options.servers.count < 0 || options.servers.count > most_ranks)
+        bad_setting({"lent_servers::count is ", options.servers.count, "; it is from 0 to ", most_ranks});
+    into.servers = &options.servers;
     std::string_view const named = from.text("HERRING_ROLE");
     if (!named.empty() && named != "worker" && named != "server")
         bad_setting({"HERRING_ROLE is '", named, "'; write worker or server"});
     into.role = options.role.value_or(named == "server" ? role::server : role::worker);
-    into.rack = options.rack.empty() ? from.text("HERRING_RACK") : std::string_view(options.rack);
     if (options.rate < 0 || options.rate > most_rate)
         bad_setting({"join_options::rate is ", options.rate, "; it is in Mbit/s, 1 to ", most_rate,
                      ", or 0 where it is not declared"});
@@ -219,20 +219,11 @@ HERRING_SETUP inline void warn_of_unknown_variables(variables const& from) {
 HERRING_SETUP inline join_target read_environment(join_options const& options, variables const& from,
                                                   long long parent) {
     join_target found;
-    auto const option = [&](std::string const& given, char const* name) {
-        return given.empty() ? from.text(name) : std::string_view(given);
-    };
-    found.node = option(options.node, "HERRING_NODE");
-    read_role(found, options, from);
+    read_settings(found, options, from);
     found.secret =
         read_secret(options.secret, options.secret_file, options.require_secret, "join_options", from);
-    found.seals = read_protection(options, from);
-    found.interface = option(options.interface, "HERRING_INTERFACE");
-    found.on_failure = options.on_failure;
-    found.servers = servers_of(options);
-    found.times = read_times(options.failure_detector, options.default_timeout, from, "join_options", "join");
-
-    std::string_view const address = option(options.address, "HERRING_ADDR");
+    std::string_view const address =
+        options.address.empty() ? from.text("HERRING_ADDR") : std::string_view(options.address);
     char const* const address_from = options.address.empty() ? "HERRING_ADDR" : "join_options::address";
     launcher const by = find_launcher(options, from);
     if (!by.known()) {
@@ -251,15 +242,10 @@ HERRING_SETUP inline join_target read_environment(join_options const& options, v
     found.size = by.size;
     found.source = by.source;
     if (found.size + found.lent() == 1) return found;
-    if (!address.empty()) {
-        host_and_port const at = split_address(address, address_from);
-        found.host = at.host;
-        found.port = at.port;
-    } else {
-        rank_0_address const at = find_rank_0(by, from, parent);
-        found.host = at.host;
-        found.port = at.port;
-    }
+    host_and_port const at =
+        address.empty() ? find_rank_0(by, from, parent) : split_address(address, address_from);
+    found.host = at.host;
+    found.port = at.port;
     return found;
 }
 

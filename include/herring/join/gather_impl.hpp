@@ -110,9 +110,6 @@ HERRING_SEPARABLE world join_by(gather_call gather, int rank, int size, join_opt
                                 gather_source const& source) {
     auto const variables = variables::of_process();
     warn_of_unknown_variables(variables);
-    auto const setting = [&](std::string const& own, char const* name) {
-        return own.empty() ? std::string(variables.text(name)) : own;
-    };
     join_target who;
     gathered_rank mine;
     time_point const deadline = deadline_in(options.timeout);
@@ -125,15 +122,8 @@ HERRING_SEPARABLE world join_by(gather_call gather, int rank, int size, join_opt
         who.rank = rank;
         who.size = size;
         who.source = source.name;
-        who.node = setting(options.node, "HERRING_NODE");
-        who.interface = setting(options.interface, "HERRING_INTERFACE");
-        who.on_failure = options.on_failure;
-        who.servers = servers_of(options);
-        who.times =
-            read_times(options.failure_detector, options.default_timeout, variables, "join_options", "join");
-        read_role(who, options, variables);
+        read_settings(who, options, variables);
         if (!who.interface.empty()) interface_address_of(who.interface, 0);
-        who.seals = read_protection(options, variables);
         if (who.seals != nullptr) who.seals->check(rank);
         // Not required where the gather may carry one.
         who.secret = read_secret(options.secret, options.secret_file,
@@ -159,8 +149,9 @@ HERRING_SEPARABLE world join_by(gather_call gather, int rank, int size, join_opt
     bool const alone = size + options.servers.count == 1;
     if (failed.what == errc::ok && rank == 0 && !alone)
         failed = failure_of(rank, "join", [&] {
-            listeners = listen_by_gather(who, setting(options.address, "HERRING_ADDR"),
-                                         near && options.servers.count == 0, deadline, source);
+            listeners = listen_by_gather(
+                who, options.address.empty() ? std::string(variables.text("HERRING_ADDR")) : options.address,
+                near && options.servers.count == 0, deadline, source);
             if (!who.secret) wire::append(given, secret_text(random_nonce()));
             wire::append(given, local_end(listeners[0].get()).text());
         });

@@ -15,6 +15,7 @@
 #include "herring/crypto/secret_key.hpp"
 #include "herring/join/launch.hpp"
 #include "herring/machine/threads.hpp"
+#include "herring/model/links.hpp"
 #include "herring/model/topology.hpp"
 #include "herring/net/life_signs.hpp"
 
@@ -74,34 +75,42 @@ HERRING_SETUP inline topology launch_map(int ranks, launch_options const& option
     return topology::of_names(nodes, options.roles, options.rates, topology::of_names(options.racks).node_of);
 }
 
-HERRING_SETUP inline world_times launch_times(launch_options const& options) {
-    return resolve(read_times(options.failure_detector, options.default_timeout, variables::of_process(),
-                              "launch_options", "launch"));
+/// The settings of all ranks of a launch, read before the first one starts.
+struct launch_settings {
+    topology map;
+    world_times times;
+    herring::links links;
+    secret_key key;
+};
+HERRING_SETUP inline launch_settings read_launch(int ranks, launch_options const& options) {
+    variables const from = variables::of_process();
+    return {launch_map(ranks, options),
+            resolve(read_times(options.failure_detector, options.default_timeout, from, "launch_options",
+                               "launch")),
+            read_links({}, from, "launch"), random_key()};
 }
 
-HERRING_SETUP inline world launched_world(shared_region* region, int rank, topology const& map,
-                                          world_times const& times, secret_key const& key,
+HERRING_SETUP inline world launched_world(shared_region* region, int rank, launch_settings const& all,
                                           failure_handler const& on_failure) {
     membership joined;
     joined.rank = rank;
-    joined.map = map;
+    joined.map = all.map;
     joined.job = region->job();
-    joined.key = secret_key(key.bytes());
+    joined.key = secret_key(all.key.bytes());
     joined.has_secret = true;
-    joined.ranks_on_this_machine = map.size();
-    joined.times = times;
-    joined.links = read_links({}, variables::of_process(), "launch");
+    joined.ranks_on_this_machine = all.map.size();
+    joined.times = all.times;
+    joined.links = all.links;
     joined.control = control_shared::make(region, rank, on_failure);
     return world(std::move(joined));
 }
 
 /// Runs one rank in the forked child.
-[[noreturn]] HERRING_SETUP inline void run_forked(shared_region* region, int rank, topology const& map,
-                                                  world_times const& times, secret_key const& key,
+[[noreturn]] HERRING_SETUP inline void run_forked(shared_region* region, int rank, launch_settings const& all,
                                                   failure_handler const& called, rank_function function) {
     int status = 1;
     try {
-        world here = launched_world(region, rank, map, times, key, called);
+        world here = launched_world(region, rank, all, called);
         try {
             status = function(here);
         } catch (error const& why) {
@@ -330,10 +339,8 @@ HERRING_SETUP inline int watch(std::vector<child>& children, shared_region* regi
 }
 
 HERRING_SEPARABLE int launch_processes(int ranks, rank_function function, launch_options const& options) {
-    topology const map = launch_map(ranks, options);
-    world_times const times = launch_times(options);
-    secret_key const key = random_key(); // children have it in their copies of this memory
-    shared_region* const region = shared_region::make(ranks, true, times.detector);
+    launch_settings const all = read_launch(ranks, options); // children have a copy, of its key too
+    shared_region* const region = shared_region::make(ranks, true, all.times.detector);
     std::fflush(nullptr); // else every child would print the text that is buffered now
     pid_t const parent = ::getpid();
     std::vector<child> children(static_cast<std::size_t>(ranks));
@@ -346,7 +353,7 @@ HERRING_SEPARABLE int launch_processes(int ranks, rank_function function, launch
             if (::getppid() != parent) ::_exit(1); // the parent died before prctl
             for (child const& sibling : children)
                 if (sibling.descriptor >= 0) ::close(sibling.descriptor);
-            run_forked(region, r, map, times, key, options.on_failure, function);
+            run_forked(region, r, all, options.on_failure, function);
         }
         if (pid < 0) {
             std::string const why = std::strerror(errno);
@@ -439,15 +446,13 @@ HERRING_SEPARABLE int run_in_threads(int ranks, rank_function function, launch_o
 } // namespace detail
 
 HERRING_SEPARABLE std::vector<world> thread_worlds(int ranks, launch_options const& options) {
-    topology const map = detail::launch_map(ranks, options);
-    detail::world_times const times = detail::launch_times(options);
-    detail::secret_key const key = detail::random_key();
-    detail::shared_region* const region = detail::shared_region::make(ranks, false, times.detector);
+    detail::launch_settings const all = detail::read_launch(ranks, options);
+    detail::shared_region* const region = detail::shared_region::make(ranks, false, all.times.detector);
     std::vector<world> worlds;
     worlds.reserve(static_cast<std::size_t>(ranks));
     for (int r = 0; r < ranks; ++r) {
         region->hold();
-        worlds.push_back(detail::launched_world(region, r, map, times, key, options.on_failure));
+        worlds.push_back(detail::launched_world(region, r, all, options.on_failure));
     }
     region->release();
     return worlds;

@@ -37,6 +37,12 @@ struct launcher {
     bool known() const noexcept { return is != kind::none; }
 };
 
+/// An address as programs write it.
+struct host_and_port {
+    std::string host{};
+    std::uint16_t port = 0;
+};
+
 /// Returns the first host of a Slurm node list: "gpu[07-09,12],login" → "gpu07"; empty if it is no such list.
 HERRING_SETUP inline std::string first_host(std::string_view list) {
     std::string host;
@@ -162,14 +168,8 @@ HERRING_SETUP inline launcher find_launcher(join_options const& options, variabl
     return found;
 }
 
-/// The address at which rank 0 listens.
-struct rank_0_address {
-    std::string host{};
-    std::uint16_t port = 0;
-};
-
 /// Reads the name of the job and, if the step has several nodes, its first host.
-HERRING_SETUP inline void read_slurm(launcher& into, rank_0_address& at, variables const& from) {
+HERRING_SETUP inline void read_slurm(launcher& into, host_and_port& at, variables const& from) {
     into.job = text({"slurm ", from.text("SLURM_JOB_ID"), ".",
                      from.text(from.has("SLURM_STEP_ID") ? "SLURM_STEP_ID" : "SLURM_STEPID")});
     char const* const nodes = from.has("SLURM_STEP_NUM_NODES") ? "SLURM_STEP_NUM_NODES" : "SLURM_NNODES";
@@ -185,9 +185,9 @@ HERRING_SETUP inline void read_slurm(launcher& into, rank_0_address& at, variabl
 /// Returns the address of rank 0 by a launcher's variables. `parent`: process id of this process's parent.
 ///
 /// Errors: `bad_argument`, if no address follows.
-HERRING_SETUP inline rank_0_address find_rank_0(launcher by, variables const& from, long long parent) {
+HERRING_SETUP inline host_and_port find_rank_0(launcher by, variables const& from, long long parent) {
     using kind = launcher::kind;
-    rank_0_address at;
+    host_and_port at;
     bool const own = by.is == kind::program;
     if (by.is == kind::slurm) read_slurm(by, at, from);
     if (!own && at.host.empty() && from.has("MASTER_ADDR")) {

@@ -317,6 +317,13 @@ template <class Element, bool Partial = false> struct moments_call {
     bool alone;
     number *to_sums = nullptr, *to_squares = nullptr;
 
+    moments_call(std::span<moments_term const> of_before, std::span<source const> of_group,
+                 std::span<moments_term const> of_after, int ranks, int divisor) noexcept
+        : before(of_before), group(of_group), after(of_after), by_ranks(ranks),
+          by_group(static_cast<int>(group.empty() ? 1 : group.size())), rooted{quotient<number>(divisor)},
+          rounding(moments_at<Element, single<Element>>::rounding(ranks)),
+          alone(!Partial && before.empty() && after.empty()) {}
+
     // Computes the element, or the block, at `at`.
     template <class At> HERRING_ALWAYS_INLINE void run(At const& at) const noexcept {
         if (alone) {
@@ -460,19 +467,9 @@ template <element_type Element>
 void moments(std::span<moments_term const> before, std::span<source const> group,
              std::span<moments_term const> after, std::span<Element* const> means,
              std::span<Element* const> deviations, std::size_t count, int ranks, int divisor) noexcept {
-    using number = accumulator<Element>;
-    using one = detail::moments_at<Element, detail::single<Element>>;
-    detail::moments_call<Element> const call{
-        before,
-        group,
-        after,
-        means,
-        deviations,
-        detail::quotient<number>(ranks),
-        detail::quotient<number>(static_cast<int>(group.empty() ? 1 : group.size())),
-        {detail::quotient<number>(divisor)},
-        one::rounding(ranks),
-        before.empty() && after.empty()};
+    detail::moments_call<Element> call(before, group, after, ranks, divisor);
+    call.means = means;
+    call.deviations = deviations;
     detail::for_each_numbers<Element>(count, [&](auto const at) { call.run(at); });
 }
 
@@ -497,21 +494,9 @@ template <element_type Element>
 void moments_partial(std::span<moments_term const> before, std::span<source const> group,
                      std::span<moments_term const> after, int ranks, accumulator<Element>* sums,
                      accumulator<Element>* squares, std::size_t count) noexcept {
-    using number = accumulator<Element>;
-    using one = detail::moments_at<Element, detail::single<Element>>;
-    detail::moments_call<Element, true> const call{
-        before,
-        group,
-        after,
-        {},
-        {},
-        detail::quotient<number>(ranks),
-        detail::quotient<number>(static_cast<int>(group.empty() ? 1 : group.size())),
-        {detail::quotient<number>(1)},
-        one::rounding(ranks),
-        false,
-        sums,
-        squares};
+    detail::moments_call<Element, true> call(before, group, after, ranks, 1);
+    call.to_sums = sums;
+    call.to_squares = squares;
     detail::for_each_numbers<Element>(count, [&](auto const at) { call.run(at); });
 }
 

@@ -76,10 +76,6 @@ struct roles {
         return sum;
     }
 
-    /// True if every node has both roles.
-    constexpr bool all_have_both(topology const& map) const noexcept {
-        return contributor_count() == map.nodes() && server_count() == map.nodes();
-    }
     /// Returns the number of ranks of all contributors, by which `average` divides.
     constexpr int contributing_ranks(topology const& map) const noexcept {
         int ranks = 0;

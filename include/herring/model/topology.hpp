@@ -74,20 +74,17 @@ struct topology {
         return found;
     }
 
-    /// Returns first rank of a node → number of the node, rack by rack, and sets `rack_of_`; empty: all nodes
-    /// are in one rack. `racks`: empty, or one a rank; that of a node is its first rank's.
-    HERRING_SETUP constexpr std::vector<int> numbered(std::vector<int> const& leader,
-                                                      std::span<int const> racks) {
-        if (racks.empty()) return {};
-        std::vector<int> const first = leaders(racks);
-        std::vector<int> numbers, next, rack; // rack → number of its next node; first rank of a rack → rack
+    /// Numbers the nodes, rack by rack: sets `node_of` and `rack_of_`. `leader`: rank → first rank of its
+    /// node. `racks`: empty, or one a rank; that of a node is its first rank's.
+    HERRING_SETUP constexpr void number_nodes(std::vector<int> const& leader, std::span<int const> racks) {
+        std::vector<int> first = leaders(racks), next, rack; // rack → number of its next node; rank → rack
+        while (first.size() < leader.size()) first.push_back(0); // none are declared: one rack
         for (std::size_t r = 0; r < leader.size(); ++r) {
             bool const opens = first[r] == static_cast<int>(r);
             rack.push_back(opens ? static_cast<int>(next.size()) : rack[at(first[r])]);
             if (opens) next.push_back(0);
             if (leader[r] == static_cast<int>(r)) ++next[at(rack[r])];
         }
-        if (next.size() < 2) return {};
         int nodes = 0;
         for (std::size_t k = 0; k < next.size(); ++k) {
             int const before = nodes;
@@ -95,9 +92,10 @@ struct topology {
             next[k] = before;
             while (static_cast<int>(rack_of_.size()) < nodes) rack_of_.push_back(static_cast<int>(k));
         }
+        if (next.size() < 2) rack_of_.clear();
         for (std::size_t r = 0; r < leader.size(); ++r)
-            numbers.push_back(leader[r] == static_cast<int>(r) ? next[at(rack[r])]++ : -1);
-        return numbers;
+            node_of.push_back(leader[r] == static_cast<int>(r) ? next[at(rack[r])]++
+                                                               : node_of[at(leader[r])]);
     }
 
     struct led_by {
@@ -111,14 +109,10 @@ struct topology {
         if (any_rate)
             for (int const rate : rates) rates_.push_back(rate);
         std::vector<int> count; // node → ranks so far
-        std::vector<int> const numbers = numbered(by.leader, racks);
-        for (std::size_t r = 0; r < by.leader.size(); ++r) {
-            bool const first = by.leader[r] == static_cast<int>(r);
-            node_of.push_back(first && numbers.empty() ? static_cast<int>(count.size())
-                              : first                  ? numbers[r]
-                                                       : node_of[at(by.leader[r])]);
-            while (at(node_of[r]) >= count.size()) count.push_back(0);
-            local_.push_back(count[at(node_of[r])]++);
+        number_nodes(by.leader, racks);
+        for (int const node : node_of) {
+            while (at(node) >= count.size()) count.push_back(0);
+            local_.push_back(count[at(node)]++);
         }
         begin_.push_back(0);
         for (int const c : count) begin_.push_back(begin_.back() + c);

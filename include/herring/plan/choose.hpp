@@ -58,10 +58,7 @@ constexpr choice choose(network_shape const& of, std::size_t bytes, links const&
                  racks = static_cast<number>(of.racks), q = (nodes + racks - 1) / racks,
                  message = number{by.send_ns} + by.receive_ns,
                  hop = (of.cores > 0 ? 0 : by.latency_ns) + message, // else others work meanwhile
-        near = (of.cores > 0             ? 0
-                : by.rack_latency_ns > 0 ? by.rack_latency_ns
-                                         : by.latency_ns) +
-               message;
+        near = of.cores == 0 && by.rack_latency_ns > 0 ? by.rack_latency_ns + message : hop;
     auto const time = [](number size, number mbit) {
         size = std::min(size, number{1} << 48); // three of them are added
         return mbit == 0 ? 0 : size / mbit * 8000 + size % mbit * 8000 / mbit;

@@ -78,7 +78,8 @@ struct route_limits {
     constexpr bool by_links() const noexcept {
         return tuning.links.rate_mbit > 0 && nodes > 1 && all_have_both_roles();
     }
-    /// True if all servers combine as much.
+    /// True if all servers combine as much. Only if not, pushes have to keep an order (`push_order`): equal
+    /// shares keep it by turns.
     constexpr bool has_equal_shares() const noexcept {
         return std::all_of(roles.shares.begin(), roles.shares.end(),
                            [&](int one) { return one == roles.shares.front(); });
@@ -123,11 +124,12 @@ struct route_limits {
 
     /// Gathers and scatters of up to this many bytes, of all blocks together, go through one server: 2 ·
     /// (nodes − 1) messages, where one hop takes nodes · (nodes − 1). 0 where a rank saves less by that than
-    /// the further hop costs; by two hops, where ranks share a node, it saves always.
+    /// the further hop costs; by two hops, where ranks share a node, it saves always. At most 32 KiB, which
+    /// may pass the server's network twice.
     constexpr std::size_t served_blocks_limit() const noexcept {
         bool const pays = largest_node > 1 || std::int64_t{nodes - 2} * tuning.message_ns > tuning.latency_ns;
         std::size_t const fits = slot_elements() * element_bytes;
-        return nodes > 1 && pays && all_have_both_roles() ? std::min(most_served_blocks, fits) : 0;
+        return nodes > 1 && pays && all_have_both_roles() ? std::min(32_KiB, fits) : 0;
     }
 
     /// Upper bound on chunks of one rank in flight by dissemination: half its window.
@@ -215,9 +217,6 @@ struct route_limits {
     }
     /// True if some bucket or call may take one hop.
     constexpr bool has_one_hop() const noexcept { return hop_slot_elements() > 0; }
-
-  private:
-    static constexpr std::size_t most_served_blocks = 32 << 10; // which may pass the server's network twice
 };
 
 namespace detail {
@@ -282,7 +281,8 @@ constexpr std::size_t choose_sizes(route_limits& of) noexcept {
         shape.nests = true;
         std::size_t least = 1_KiB;
         while (least <= 1_GiB && choose(shape, least, by).levels == 1) least *= 2;
-        sizes.two_level_bytes = least <= 1_GiB ? least : exchange_tuning::no_two_levels;
+        sizes.two_level_bytes = least;
+        if (least > 1_GiB) of.columns = {}; // which would have staging
     }
     return any.bucket_bytes;
 }

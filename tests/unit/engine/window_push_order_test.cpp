@@ -76,12 +76,3 @@ TEST_CASE("push_order: a cursor goes on to the next execution, and how far apart
     }
     CHECK(order.place(at, e, 64) == 64 + 2 * 18);
 }
-
-TEST_CASE("push_order: shares are unequal or not") {
-    herring::roles all = herring::roles::both(3);
-    CHECK(!herring::detail::has_unequal_shares(all));
-    all.shares = {4, 4, 4};
-    CHECK(!herring::detail::has_unequal_shares(all));
-    all.shares = {4, 4, 5};
-    CHECK(herring::detail::has_unequal_shares(all));
-}

@@ -77,7 +77,7 @@ class two_hop_pair {
         if (served_.to_post() < size_) steps.push_back({kind::open});
         for (std::uint64_t const n : pushed_)
             if (posted_.count(n) != 0) steps.push_back({kind::push_comes, n});
-        if (served_.is_reposted())
+        if (is_reposted())
             steps.push_back({kind::answer});
         else if (served_.arrived().here || left_)
             steps.push_back({kind::repost});
@@ -125,7 +125,7 @@ class two_hop_pair {
             if (served_.arrived().here) return "a slot that was left is not empty";
             held_.erase(n % size_);
             if (char const* const wrong = post(); wrong != nullptr) return wrong;
-            if (served_.is_reposted() != (served_.to_post() == n + size_ + 1))
+            if (is_reposted() != (served_.to_post() == n + size_ + 1))
                 return "the slot that was left is not the last one that is posted";
             break;
         }
@@ -133,7 +133,7 @@ class two_hop_pair {
             returned_.insert(served_.next());
             left_ = false;
             served_.answered();
-            if (served_.is_reposted()) return "the receive of the next push counts as posted";
+            if (is_reposted()) return "the receive of the next push counts as posted";
             break;
         case kind::result_comes: {
             std::size_t const slot = one.number % size_;
@@ -169,6 +169,8 @@ class two_hop_pair {
     }
 
   private:
+    /// The receive of the push that the next answer allows is posted.
+    bool is_reposted() const { return served_.to_post() > served_.next() + served_.size(); }
     /// The server's next receive.
     char const* post() {
         std::uint64_t const n = served_.to_post();

@@ -43,8 +43,6 @@ TEST_CASE("roles: ranks that contribute, and the largest of their nodes") {
     CHECK(of({1, 2}, {0}).contributing_ranks(map) == 3);
     CHECK(of({1, 2}, {0}).largest_contributor(map) == 2);
     CHECK(roles::both(3).contributing_ranks(map) == 6);
-    CHECK(roles::both(3).all_have_both(map));
-    CHECK_FALSE(of({1, 2}, {0}).all_have_both(map));
 }
 
 TEST_CASE("roles: shares are equal, or as given") {

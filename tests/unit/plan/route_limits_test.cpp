@@ -138,6 +138,15 @@ TEST_CASE("route_limits: buckets of bytes fit the memory of elements") {
     CHECK(detail::in_bytes(halved).dissemination_buffer_bytes() <= halved.dissemination_buffer_bytes());
 }
 
+TEST_CASE("route_limits: shares are equal or not") {
+    route_limits all = of(3, sizes);
+    CHECK(all.has_equal_shares());
+    all.roles.shares = {4, 4, 4};
+    CHECK(all.has_equal_shares());
+    all.roles.shares = {4, 4, 5};
+    CHECK(!all.has_equal_shares());
+}
+
 TEST_CASE("route_limits: a window has two chunks at least") {
     CHECK(of(2, sizes).window() == 2);
     CHECK(of(2, {.chunk_bytes = 1024, .window_bytes = 8192}).window() == 8);

@@ -60,16 +60,15 @@ template <class Element, class Update> class combiner {
     HERRING_ALWAYS_INLINE operands operands_of(execution const& e, range const& what, parts_view const& parts,
                                                std::size_t begin) noexcept {
         std::size_t count = 0;
-        std::size_t const skip = state_.sum_parts.bytes(what.offset - begin);
         for (auto const& side : {parts.before, parts.after})
-            for (node_part const& p : side)
-                if (p.of_rack)
-                    remote_[count++] = {p.data + (what.offset - begin) * sizeof(accumulator),
-                                        part_kind::accumulator};
-                else
-                    remote_[count++] = {p.data + skip, state_.summed_by(p.node).kind};
+            for (node_part const& p : side) {
+                part_format const of = parts.of_racks
+                                           ? part_format{sizeof(accumulator), part_kind::accumulator}
+                                           : state_.summed_by(p.node);
+                remote_[count++] = {p.data + of.bytes(what.offset - begin), of.kind};
+            }
         std::span<source const> const all(remote_.data(), count);
-        if (has_sums_of_racks(parts)) return {all, {}, {}};
+        if (parts.of_racks) return {all, {}, {}};
         return {all.first(parts.before.size()), local_sources(e, what.offset),
                 all.subspan(parts.before.size())};
     }
@@ -86,7 +85,7 @@ template <class Element, class Update> class combiner {
     template <class From, class With>
     HERRING_ALWAYS_INLINE void for_each_tile(execution const& e, range const& what, parts_view const& parts,
                                              From const& from, With const& with) noexcept {
-        if (racks_.empty() || has_sums_of_racks(parts)) return with(from(what), what);
+        if (racks_.empty() || parts.of_racks) return with(from(what), what);
         for (std::size_t at = 0; at < what.elements; at += tile) {
             range const here{what.offset + at, std::min(tile, what.elements - at)};
             with(by_racks(e, from(here), parts, here.elements), here);
@@ -158,7 +157,7 @@ template <class Element, class Update> class combiner {
             std::size_t const of_side = is_before ? i : i - from.before.size();
             if (!is_wrong((is_before ? from.before : from.after)[of_side])) continue;
             node_part const& part = (is_before ? parts.before : parts.after)[of_side];
-            if (part.of_rack) return {}; // of any of its nodes
+            if (parts.of_racks) return {}; // of any of its nodes
             int const node = part.node;
             return {true, node, map.local_size(node) == 1 ? map.rank_of(node, 0) : -1};
         }
@@ -173,10 +172,6 @@ template <class Element, class Update> class combiner {
     static Element* element_at(std::byte* place) noexcept { return reinterpret_cast<Element*>(place); }
 
   private:
-    static bool has_sums_of_racks(parts_view const& parts) noexcept {
-        return !parts.before.empty() && parts.before[0].of_rack;
-    }
-
     static constexpr std::size_t tile = std::max<std::size_t>(2048 / sizeof(accumulator), 1);
 
     /// The sums of racks in place of their nodes' parts; one operand alone stays as it is.

@@ -104,20 +104,15 @@ template <class Element, class Update> class moments {
             for (auto const& side : {parts.before, parts.after})
                 for (node_part const& p : side) others_[count++] = term_of(p, c.elements, at);
             std::span<kernel::moments_term const> const all(others_.data(), count);
+            auto before = all.first(parts.before.size()), after = all.subspan(parts.before.size());
+            std::span<kernel::source const> group = local_sources(e, offset);
+            if (!racks_.empty()) before = by_racks(parts, all, group, elements), group = {}, after = {};
             for (std::size_t l = 0; l < means_.size(); ++l) {
                 means_[l] = element_at(state_.result_of(e, static_cast<int>(l), offset));
                 deviations_[l] = element_at(traffic_.deviation_of(e, static_cast<int>(l), offset));
             }
-            std::span<kernel::source const> const group = local_sources(e, offset);
-            auto const into = [&](auto const& before, auto const& local, auto const& after) {
-                make(before, local, after, {means_.data(), means_.size()},
-                     {deviations_.data(), deviations_.size()}, elements, state_.ranks_in(e));
-            };
-            if (racks_.empty())
-                into(all.first(parts.before.size()), group, all.subspan(parts.before.size()));
-            else
-                into(by_racks(parts, all, group, elements), std::span<kernel::source const>(),
-                     std::span<kernel::moments_term const>());
+            make(before, group, after, {means_.data(), means_.size()},
+                 {deviations_.data(), deviations_.size()}, elements, state_.ranks_in(e));
         }
     }
     void combine_mailboxes(execution const& e, std::byte* const* boxes) noexcept {

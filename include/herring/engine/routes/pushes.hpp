@@ -28,23 +28,11 @@ template <class PushOne>
 HERRING_ALWAYS_INLINE std::size_t push_in_turn(peer_queue& ready, PushOne const& push_one) noexcept {
     std::size_t progress = 0;
     for (std::size_t left = ready.size(); left > 0;) { // since the last push
-        switch (push_one(ready.front())) {
-        case push_turn::pushed:
-            ready.rotate();
-            left = ready.size();
-            ++progress;
-            break;
-        case push_turn::wanted:
-            return progress; // the next call goes on with this peer
-        case push_turn::refused:
-            ready.rotate();
-            --left;
-            break;
-        case push_turn::nothing:
-            ready.drop_front();
-            --left;
-            break;
-        }
+        push_turn const end = push_one(ready.front());
+        if (end == push_turn::wanted) break; // the next call goes on with this peer
+        end == push_turn::nothing ? ready.drop_front() : ready.rotate();
+        left = end == push_turn::pushed ? ready.size() : left - 1;
+        progress += end == push_turn::pushed;
     }
     return progress;
 }
@@ -77,11 +65,11 @@ push_turn push_part(Core& core, std::size_t to, int node, chunk_cursor& cursor, 
     return push_turn::pushed;
 }
 
-/// Posts the receives of a peer's first window of pushes. False: not all, now.
+/// Posts the receives of a peer's pushes below number `end`. False: not all, now.
 template <class Core>
-bool open_window(Core& core, std::size_t from, serve_window& served, slot_row const& rows,
-                 message push) noexcept {
-    for (; served.to_post() < served.size(); served.posted()) {
+bool post_pushes(Core& core, std::size_t from, serve_window& served, slot_row const& rows, message push,
+                 std::uint64_t end) noexcept {
+    for (; served.to_post() < end; served.posted()) {
         std::size_t const slot = served.to_post() % served.size();
         if (!core.receive(from, push, served.to_post(), rows.at(slot), slot)) return false;
     }
@@ -93,13 +81,10 @@ bool open_window(Core& core, std::size_t from, serve_window& served, slot_row co
 template <class Core>
 bool answer_push(Core& core, std::size_t to, serve_window& served, slot_row const& rows, message push,
                  message result, std::span<std::byte const> with, std::uint64_t execution) noexcept {
-    for (; !served.is_reposted(); served.posted()) {
-        served.vacate();
-        std::size_t const slot = served.to_post() % served.size();
-        if (!core.receive(to, push, served.to_post(), rows.at(slot), slot)) {
-            core.require_peer(core.peers[to]);
-            return false;
-        }
+    served.vacate();
+    if (!post_pushes(core, to, served, rows, push, served.next() + served.size() + 1)) {
+        core.require_peer(core.peers[to]);
+        return false;
     }
     if (!core.send(to, result, served.next(), with, 0, execution)) return false;
     served.answered();

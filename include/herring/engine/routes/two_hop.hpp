@@ -209,7 +209,7 @@ template <class Core> class two_hop_route {
     bool open_windows() noexcept {
         for (std::size_t i = 0; i < shared_.peers.size(); ++i)
             if (two_hop_windows::pair& from = windows_.pairs[i];
-                !open_window(shared_, i, from.served, from.slot_memory, message::push))
+                !post_pushes(shared_, i, from.served, from.slot_memory, message::push, from.served.size()))
                 return false;
         return true;
     }

@@ -16,7 +16,7 @@ namespace HERRING_NAMESPACE::detail {
 HERRING_SEPARABLE two_hop_windows::two_hop_windows(engine_state& state, plan const& from,
                                                    std::span<std::byte>& staging)
     : pairs(state.peers.size()), results(pairs.size() * from.window()), ready(pairs.size()),
-      window(from.window()), ordered(has_unequal_shares(from.roles)), stale(pairs.size()) {
+      window(from.window()), ordered(!from.has_equal_shares()), stale(pairs.size()) {
     std::size_t const bytes = from.parts.bytes(from.slot_elements());
     for (std::size_t i = 0; i < pairs.size(); ++i) {
         int const rank = state.peers[i].rank;

@@ -76,8 +76,7 @@ struct two_level_windows {
     struct summed_chunk {
         std::uint64_t execution = 0;
         chunk what;
-        std::size_t complete = 0; ///< near links whose part is here
-        int results = 0;          ///< racks whose part of the result is here
+        int results = 0; ///< racks whose part of the result is here
     };
     fixed_array<summed_chunk> chunks; ///< the window
     slot_row sums;                    ///< of these chunks, in accumulators
@@ -175,25 +174,18 @@ template <class Core> class two_level_route {
         }
         return shared_.matches(shared_.peers[from.peer].rank, got, execution_of(x), bytes);
     }
-    bool has_parts(std::uint64_t number) noexcept {
-        summed_chunk& x = at(number);
-        for (; x.complete != near_; ++x.complete) {
-            link const& from = windows_.links[x.complete];
-            if (!is_here(from, number,
-                         shared_.part_bytes(execution_of(x), x.what, from.node, shared_.who.node)))
-                return false;
-        }
-        return true;
-    }
 
     // Sums the rack's parts of a chunk, and pushes the racks' shares of the sum.
     std::size_t sum_rack(wanted_work& wanted) noexcept {
         std::size_t progress = 0;
-        for (; summed_ < begun_; ++summed_, summing_now_ = false, told_ = 0) {
+        for (; summed_ < begun_; ++summed_, summing_now_ = false, near_here_ = told_ = 0) {
             summed_chunk const& x = at(summed_);
             execution const& e = execution_of(x);
             if (!summing_now_) {
-                if (!has_parts(summed_)) return progress;
+                for (; near_here_ < near_; ++near_here_)
+                    if (link const& from = windows_.links[near_here_];
+                        !is_here(from, summed_, shared_.part_bytes(e, x.what, from.node, shared_.who.node)))
+                        return progress;
                 summing_now_ = true; // at the next call
                 for (std::size_t i = 0; i < near_; ++i)
                     shared_.node_parts[i] = {windows_.links[i].node,
@@ -245,10 +237,9 @@ template <class Core> class two_level_route {
                     link const* const from = own ? nullptr : &windows_.links[near_ + count - (rack > rack_)];
                     shared_.node_parts[count++] = {own ? shared_.who.node : from->node,
                                                    own ? sum_at(combined_, share)
-                                                       : from->slot_memory.at(slot_of(combined_)).data(),
-                                                   true};
+                                                       : from->slot_memory.at(slot_of(combined_)).data()};
                 }
-                wanted.combine_parts(x.execution, share, {{shared_.node_parts.data(), count}, {}});
+                wanted.combine_parts(x.execution, share, {{shared_.node_parts.data(), count}, {}, true});
                 return progress + 1;
             }
             for (; returned_to_ < far_; ++returned_to_, ++progress) {
@@ -324,8 +315,8 @@ template <class Core> class two_level_route {
     bool open_windows() noexcept {
         for (std::size_t i = 0; i < windows_.links.size(); ++i)
             if (link& from = windows_.links[i];
-                !open_window(shared_, from.peer, from.served, from.slot_memory,
-                             i < near_ ? message::near_push : message::rack_push))
+                !post_pushes(shared_, from.peer, from.served, from.slot_memory,
+                             i < near_ ? message::near_push : message::rack_push, from.served.size()))
                 return false;
         return true;
     }
@@ -348,6 +339,7 @@ template <class Core> class two_level_route {
     // Chunks that this rank sums: begun; summed and pushed; combined, its share, and returned to racks; done.
     std::uint64_t begun_ = 0, summed_ = 0, combined_ = 0, returned_ = 0;
     bool summing_now_ = false;    // the chunk behind those summed
+    std::size_t near_here_ = 0;   // near links whose part of it is here
     std::size_t told_ = 0;        // racks that its sum is pushed to
     bool combining_now_ = false;  // the chunk behind those combined
     std::size_t here_ = 0;        // racks whose sum of it is here

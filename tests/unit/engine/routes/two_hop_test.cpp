@@ -11,6 +11,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace {
@@ -185,23 +186,48 @@ TEST_CASE("two_hop_route: in the order of shares no ranks wait for each other, w
 }
 
 TEST_CASE("two_hop_route: a receive that was refused at the start is posted before the first answer") {
+    using herring::detail::message;
+    struct {
+        std::vector<int> peers{7};
+        std::size_t room = 1; // receives that are not refused
+        bool sends = false;
+        int required = 0;
+        std::vector<std::uint64_t> posted{}, answered{};
+        bool receive(std::size_t, message, std::uint64_t number, std::span<std::byte>, std::size_t slot) {
+            CHECK(slot == number % 3);
+            if (posted.size() == room) return false;
+            posted.push_back(number);
+            return true;
+        }
+        bool send(std::size_t, message, std::uint64_t number, std::span<std::byte const>, std::size_t,
+                  std::uint64_t) {
+            if (sends) answered.push_back(number);
+            return sends;
+        }
+        void require_peer(int peer) { required += peer; }
+    } core;
     herring::detail::serve_window window(3);
-    CHECK(window.to_post() == 0);
-    window.posted(); // the others were refused
+    std::byte memory[3 * 4];
+    herring::detail::slot_row const rows{memory, 4};
+    auto const answer = [&] {
+        return answer_push(core, 0, window, rows, message::push, message::result, {}, 5);
+    };
+    CHECK(!post_pushes(core, 0, window, rows, message::push, window.size()));
     window.arrives(0, {4, 0, 0, true});
-    CHECK(window.arrived().here);
-    std::vector<std::uint64_t> posted;
-    for (; !window.is_reposted(); window.posted()) {
-        window.vacate();
-        posted.push_back(window.to_post());
-    }
-    CHECK(posted == std::vector<std::uint64_t>{1, 2, 3});
+    CHECK(!answer());
+    CHECK(core.required == 7); // its receives come before an answer
     CHECK(!window.arrived().here);
-    window.answered();
-    CHECK(window.next() == 1);
-    CHECK(!window.is_reposted());
-    window.posted();
-    CHECK(window.is_reposted());
+    core.room = 100;
+    CHECK(!answer());
+    CHECK(core.posted == std::vector<std::uint64_t>{0, 1, 2, 3});
+    core.sends = true;
+    CHECK(answer());
+    CHECK(core.posted.size() == 4); // once
+    window.arrives(1, {4, 0, 0, true});
+    CHECK(answer());
+    CHECK(core.posted.back() == 4);
+    CHECK(core.answered == std::vector<std::uint64_t>{0, 1});
+    CHECK(core.required == 7);
 }
 
 TEST_CASE("two_hop_route: on few cores small buckets go to one server each, mixed with the other routes; "
