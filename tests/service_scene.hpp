@@ -66,7 +66,7 @@ class tenant_files {
 template <class Service> class service_process {
   public:
     explicit service_process(tenant_files const& files, herring::service_options options = {})
-        : files_(files), address(free_address()) {
+        : files_(files), address(options.listen.empty() ? free_address() : options.listen) {
         options.listen = address;
         options.tenants = files.path("tenants");
         if (options.ranks == 0) options.ranks = 8;

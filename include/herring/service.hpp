@@ -126,7 +126,8 @@ lent_servers served_by(std::initializer_list<std::string_view> services, layout 
 ///          staging, and 64 MiB. Its address space is limited to that of all tensors and 512 MiB.
 /// Threads: the constructing one. SIGTERM, SIGINT and SIGHUP are blocked there from `run` on, and have
 ///          to be blocked in others.
-/// Errors:  `bad_argument` naming file and line; `unreachable`: the address; `no_resources`.
+/// Errors:  `bad_argument` naming file and line; `unreachable`: the address; `no_resources`; `unsupported`:
+///          `rate`, where the system forbids it.
 /// Source:  Parameter Hub, SoCC'18.
 /// Example: herring::service<trainer_a, trainer_b> s({.listen = "0.0.0.0:7100", .tenants = "tenants.conf"});
 ///          s.run();

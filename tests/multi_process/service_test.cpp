@@ -14,13 +14,19 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
+#include <cstddef>
 #include <span>
 #include <sstream>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 
@@ -197,7 +203,35 @@ bool has_rates(pid_t service, std::vector<int> const& due) {
     return false;
 }
 
+/// A service that may not copy sockets of other processes, as in a container.
+struct confined : lends {
+    explicit confined(service_options options) : lends((forbid(), std::move(options))) {}
+    static void forbid() {
+        sock_filter rules[] = {{BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(seccomp_data, nr)},
+                               {BPF_JMP | BPF_JEQ | BPF_K, 0, 1, SYS_pidfd_getfd},
+                               {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ERRNO | EPERM},
+                               {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW}};
+        sock_fprog const all{4, rules};
+        if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+            ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &all) != 0)
+            throw std::runtime_error("no filter of system calls");
+    }
+};
+
 } // namespace
+
+TEST_CASE("service: what it cannot have at its start it names, with what to do") {
+    tenant_files files;
+    service_process<confined> paces(files, {.rate = 1000});
+    CHECK(paces.end() == 1);
+    CHECK(paces.says("(pidfd_getfd: Operation not permitted); allow it: --cap-add SYS_PTRACE"));
+    service_process<confined> divides_nothing(files);
+    CHECK(divides_nothing.says("listens on"));
+    service_process<lends> same_port(files, {.listen = divides_nothing.address});
+    CHECK(same_port.end() == 1);
+    CHECK(same_port.says("cannot listen on " + same_port.address + ": Address already in use; give"));
+    CHECK(divides_nothing.running());
+}
 
 TEST_CASE("service: the network is divided by shares among tenants that are busy, and by ranks within one") {
     tenant_files files;

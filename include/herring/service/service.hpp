@@ -21,8 +21,7 @@ struct service_options {
     std::string tenants{};    ///< the file of tenants, read anew on SIGHUP
     int ranks = 0;            ///< server ranks at once; 0: as many as this process may use cores
     std::uint64_t memory = 0; ///< bytes of all ranks; 0: what is free at the start
-    int rate =
-        0; ///< of the machine's network, in Mbit/s, which tenants share by their shares; 0: they do not
+    int rate = 0; ///< of the network, in Mbit/s, which tenants share by their shares; 0: they do not
     /// Told to stop, the service leaves its jobs so long to save and leave.
     std::chrono::milliseconds drain_time{30'000};
     std::string metrics{}; ///< a file in the text format of Prometheus, written each second; empty: none

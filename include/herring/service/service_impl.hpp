@@ -271,6 +271,13 @@ class lender {
             throw error(errc::unreachable, -1, -1, "service",
                         {"cannot listen on ", options_.listen, ": ", why,
                          "; give an address of this machine and a free port (ss -ltnp shows who has it)"});
+        if (int const fault = options_.rate > 0 ? fault_of_copies(listener_.get()) : 0; fault != 0)
+            throw error(errc::unsupported, -1, -1, "service",
+                        {"service_options::rate is set, and the system forbids to limit the sockets of other "
+                         "processes (pidfd_getfd: ",
+                         std::strerror(fault),
+                         "); allow it: --cap-add SYS_PTRACE for a container's seccomp profile, "
+                         "kernel.yama.ptrace_scope 0 or 1, Linux 5.6 or later; or leave rate 0"});
         ::sigset_t ours;
         ::sigemptyset(&ours);
         for (int const one : {SIGTERM, SIGINT, SIGHUP}) ::sigaddset(&ours, one);
