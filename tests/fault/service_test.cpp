@@ -18,8 +18,10 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <span>
 #include <sstream>
 #include <stdexcept>
@@ -245,6 +247,44 @@ TEST_CASE("service: a job that has its servers take memory without bound ends, a
     CHECK_MESSAGE(greedy.said().find("cannot get 1073741824 bytes of memory") != std::string::npos,
                   greedy.said());
     CHECK(turns.grows());
+}
+
+namespace {
+
+/// True if memory that the process may write has these bytes.
+bool holds_bytes(pid_t process, std::string const& bytes) {
+    std::string const at = "/proc/" + std::to_string(process);
+    std::ifstream maps(at + "/maps"), memory(at + "/mem", std::ios::binary);
+    bool found = false;
+    for (std::string line; std::getline(maps, line);) {
+        std::size_t first = 0, last = 0;
+        char rights[5] = {};
+        if (std::sscanf(line.c_str(), "%zx-%zx %4s", &first, &last, rights) != 3 || rights[1] != 'w') continue;
+        std::string part(last - first, '\0');
+        memory.clear();
+        memory.seekg(static_cast<std::streamoff>(first));
+        memory.read(part.data(), static_cast<std::streamsize>(part.size()));
+        found = found || part.find(bytes) != std::string::npos;
+    }
+    return found;
+}
+
+} // namespace
+
+TEST_CASE("service: once its ranks have their secret, the parent has it nowhere") {
+    tenant_files files;
+    service_process<lends> lender(files);
+    lent_servers const wanted = wish(files, lender.address, "alice", 1);
+    herring::detail::lease const held =
+        wanted.ask(wanted, {.workers = 1, .address = "127.0.0.1:9", .timeout = 60s});
+    CHECK(has_children(lender.pid, 1));
+    CHECK(holds_bytes(lender.pid, lender.address)); // it would be found
+    CHECK_FALSE(holds_bytes(lender.pid, held.secret));
+    std::string key;
+    for (std::size_t i = 0; i < held.secret.size(); i += 2)
+        key += static_cast<char>(std::stoi(held.secret.substr(i, 2), nullptr, 16));
+    CHECK(key.size() == herring::detail::secret_key::size);
+    CHECK_FALSE(holds_bytes(lender.pid, key));
 }
 
 TEST_CASE("service: strangers, junk, replays and a lease that says what none does harm nobody") {

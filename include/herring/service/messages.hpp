@@ -153,16 +153,15 @@ struct ask {
     }
 };
 
-/// The orders of a process that a service starts: the rank that it becomes.
+/// The orders of a process that a service starts: the rank that it becomes. The key of its secret stands before
+/// them.
 struct orders {
     std::uint32_t rank = 0; ///< among the servers
-    std::string secret{};
     std::string checkpoints{}; ///< folder beneath which those of the tenant lie; empty: none
     ask of{};
 
     template <class Io> HERRING_SETUP void members(Io& io) {
         io.number(rank);
-        io.text(secret, most_name);
         io.text(checkpoints, 4096);
         of.members(io);
     }

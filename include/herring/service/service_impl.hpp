@@ -206,7 +206,8 @@ struct client {
     time_point until{}; ///< it is closed or refused then, or its ranks are killed
     time_point since{}, told{};
     byte_buffer challenge{};
-    std::string tenant{}, secret{};
+    std::string tenant{};
+    secret_key key{}; ///< of its ranks' secret, until they have it
     ask wish{};
     need each{};                      ///< of its ranks
     std::vector<served_rank> ranks{}; ///< those that run
@@ -414,7 +415,7 @@ class lender {
             return o.tenant == who->name && o.at != stage::running;
         });
         c.tenant = who->name;
-        c.secret = secret_text(proven->resumption_key().bytes());
+        c.key = proven->resumption_key();
         c.over.send(message::admit, proven->proof_of_acceptor({}));
         c.over.protect(*proven, true);
         c.at = stage::proven;
@@ -537,11 +538,11 @@ class lender {
     // ---- processes ----------------------------------------------------------------------------------------
 
     HERRING_SETUP pid_t start_rank(client const& c, std::uint32_t rank) const {
-        byte_buffer const told = write(orders{rank, c.secret, find_tenant(c.tenant)->checkpoints, c.wish});
+        byte_buffer const told = write(orders{rank, find_tenant(c.tenant)->checkpoints, c.wish});
         descriptor const file(::memfd_create("herring-orders", MFD_CLOEXEC));
-        if (file.get() < 0 ||
-            ::write(file.get(), told.data(), told.size()) != static_cast<ssize_t>(told.size()))
-            return -1;
+        for (std::span<std::byte const> const part :
+             {std::span<std::byte const>(c.key.bytes()), std::span<std::byte const>(told)})
+            if (::write(file.get(), part.data(), part.size()) != static_cast<ssize_t>(part.size())) return -1;
         std::string line = small_file("/proc/self/cmdline"),
                     mark = text({orders_variable, "=", orders_descriptor});
         std::vector<char*> arguments, environment;
@@ -590,6 +591,7 @@ class lender {
         }
         say({"lends ", of(c).text(), " to tenant ", c.tenant, " at ", c.from, ", job ", c.number, ", after ",
              std::chrono::duration_cast<std::chrono::milliseconds>(now - c.since).count(), " ms"});
+        c.key = {};
         c.at = stage::running;
         c.until = time_point::max();
         c.over.send(message::grant);
@@ -693,10 +695,12 @@ HERRING_SEPARABLE void run_service(service_options const& options, std::span<ser
     lender(options, types).run();
 }
 
-/// Serves the rank that the orders name.
-HERRING_SETUP inline void serve_as_ordered(std::span<served_type const> types, std::string const& file) {
+/// Serves the rank that the orders name. Erases `file`, which has them and a secret.
+HERRING_SETUP inline void serve_as_ordered(std::span<served_type const> types, std::string& file) {
+    constexpr std::size_t key = secret_key::size;
+    auto const bytes = std::as_bytes(std::span(file));
     orders told;
-    bool const sound = read(told, std::as_bytes(std::span(file)));
+    bool const sound = bytes.size() >= key && read(told, bytes.subspan(key));
     auto const type = find_type(types, told.of.type);
     if (!sound || type == types.end())
         throw error(errc::internal, -1, -1, "service", "orders that no service of this build gives");
@@ -708,12 +712,15 @@ HERRING_SETUP inline void serve_as_ordered(std::span<served_type const> types, s
                      std::strerror(errno));
     lease_terms const& terms = told.of.terms;
     if (terms.seals) ::setenv("HERRING_CONTROL", "sealed", 1);
-    world ranks = join({.rank = terms.workers + static_cast<int>(told.rank),
-                        .size = terms.workers + static_cast<int>(told.of.servers),
-                        .address = terms.address,
-                        .role = role::server,
-                        .secret = told.secret,
-                        .timeout = terms.timeout});
+    join_options how{.rank = terms.workers + static_cast<int>(told.rank),
+                     .size = terms.workers + static_cast<int>(told.of.servers),
+                     .address = terms.address,
+                     .role = role::server,
+                     .secret = secret_text(bytes.first<key>()),
+                     .timeout = terms.timeout};
+    erase(file);
+    world ranks = join(how);
+    erase(*how.secret);
     type->serve(ranks, layout(std::move(told.of.tensors)));
 }
 
@@ -721,7 +728,7 @@ HERRING_SEPARABLE void serve_if_started(std::span<served_type const> types) {
     char const* const mark = std::getenv(orders_variable);
     if (mark == nullptr) return;
     ::unsetenv(orders_variable);
-    std::string const file = small_file(text({"/proc/self/fd/", orders_descriptor}));
+    std::string file = small_file(text({"/proc/self/fd/", orders_descriptor}));
     ::close(orders_descriptor);
     int status = 0;
     try {
