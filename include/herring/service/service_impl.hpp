@@ -309,7 +309,11 @@ class lender {
             for (client& c : clients_) look_after(c, now);
             serve_queue(now);
             if (options_.rate > 0 && now - paced_ >= std::chrono::milliseconds(100)) pace(now);
-            clients_.remove_if([](client const& c) { return c.at == stage::gone; });
+            clients_.remove_if([this](client const& c) {
+                strangers_ += c.at == stage::gone && c.tenant.empty();
+                return c.at == stage::gone;
+            });
+            tell_of_strangers(now);
             if (options_.metrics.empty() || now - written_ < std::chrono::seconds(1)) continue;
             written_ = now;
             (void)try_write_whole_file(options_.metrics, metrics(), "service");
@@ -356,7 +360,7 @@ class lender {
                 auto oldest =
                     of([](client const& c) { return c.at == stage::unknown; }); // a job sends at once
                 if (oldest == clients_.end()) oldest = of([](client const& c) { return c.is_stranger(); });
-                clients_.erase(oldest);
+                oldest->at = stage::gone;
             }
             tune(made.get(), handshake_time);
             client& c = clients_.emplace_back();
@@ -467,11 +471,22 @@ class lender {
 
     HERRING_SETUP void refuse(client& c, errc what, std::initializer_list<text_part> why) {
         failure const said = failure::make(what, -1, -1, "service", why);
-        say({"refuses ", c.from, c.tenant.empty() ? "" : ", tenant ", c.tenant, ": ", said.text});
+        if (c.tenant.empty())
+            last_stranger_ = text({"; the last that was refused: ", c.from, ": ", said.text});
+        else
+            say({"refuses ", c.from, ", tenant ", c.tenant, ": ", said.text});
         c.over.send(message::refuse, wire::write_failure(said));
         c.over.finish();
         c.at = stage::ending; // until the other end has read it
         c.until = clock::now() + handshake_time;
+    }
+
+    /// One line a second at most, however many there are.
+    HERRING_SETUP void tell_of_strangers(time_point now) {
+        if (strangers_ == strangers_told_ || now - strangers_told_at_ < std::chrono::seconds(1)) return;
+        say({strangers_ - std::exchange(strangers_told_, strangers_),
+             " connections ended without a proof of a tenant's key", std::exchange(last_stranger_, {})});
+        strangers_told_at_ = now;
     }
 
     // ---- admission ----------------------------------------------------------------------------------------
@@ -656,7 +671,9 @@ class lender {
 
     HERRING_SETUP std::string metrics() const {
         std::string all =
-            text({"# TYPE herring_service_draining gauge\nherring_service_draining ", draining_, "\n"});
+            text({"# TYPE herring_service_draining gauge\nherring_service_draining ", draining_,
+                  "\n# TYPE herring_service_strangers_total counter\nherring_service_strangers_total ",
+                  strangers_, "\n"});
         auto const gauge = [&](char const* name, stage at, auto const& value) {
             append(all, {"# TYPE herring_service_", name, " gauge\n"});
             for (tenant const& t : tenants_)
@@ -687,7 +704,9 @@ class lender {
     wire::salt salt_{};
     std::list<client> clients_; // in the order in which they came
     std::uint64_t next_number_ = first_client;
-    time_point drain_until_ = time_point::max(), written_{}, paced_{};
+    std::uint64_t strangers_ = 0, strangers_told_ = 0; // connections that ended without a proof
+    std::string last_stranger_;
+    time_point drain_until_ = time_point::max(), written_{}, paced_{}, strangers_told_at_{};
     bool draining_ = false;
 };
 
