@@ -102,7 +102,8 @@ template <class Element> struct served<rejected<Element>> {
 /// Cost:    `join` takes three round trips to the service and the start of a process more.
 /// Errors:  of `join`: `unreachable`; `refused`: another key, or the service is about to end; `unsupported`
 ///          where it was not compiled with the type; `bad_argument`: more than the tenant's limits;
-///          `no_resources`: others hold it, and who; `mismatch`: another version.
+///          `no_resources`: others hold it, and who; `mismatch`: another version. Workers that reach rank 0
+///          within 2 s have the same error.
 /// Source:  Parameter Hub, SoCC'18: servers of a rack, which jobs share.
 /// Example: herring::world w = herring::join({.servers = herring::served_by<trainer>(
 ///              {"host:7100"}, layout, {.count = 2, .tenant = "alice", .key_file = "alice.key"})});
