@@ -61,6 +61,7 @@ HERRING_SEPARABLE void serve_if_started(std::span<served_type const> types);
 
 #ifndef HERRING_SEPARATE
 #include "herring/service/service_impl.hpp"
+#include "herring/service/service_request_impl.hpp"
 #endif
 
 #endif // HERRING_SERVICE_SERVICE_HPP
