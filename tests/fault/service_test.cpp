@@ -26,7 +26,14 @@
 #include <sstream>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
 
 using namespace herring;
 using namespace std::chrono_literals;
@@ -287,34 +294,109 @@ TEST_CASE("service: once its ranks have their secret, the parent has it nowhere"
     CHECK_FALSE(holds_bytes(lender.pid, key));
 }
 
+namespace {
+
+namespace leasing = herring::detail::leasing;
+namespace wire = herring::detail::wire;
+using herring::detail::byte_buffer;
+using herring::detail::descriptor;
+using leasing::lease_link;
+using leasing::message;
+
+herring::detail::endpoint endpoint_of(std::string const& address) {
+    std::string why;
+    auto const at = herring::detail::split_address(address, "the test");
+    return herring::detail::resolve(at.host, at.port, clock::now() + 5s, why)[0];
+}
+/// A connection to an address; its socket does not block.
+descriptor dialled(std::string const& address) {
+    auto const to = endpoint_of(address);
+    descriptor made(::socket(to.family(), SOCK_STREAM | SOCK_CLOEXEC, 0));
+    REQUIRE(::connect(made.get(), to.get(), to.size) == 0);
+    ::fcntl(made.get(), F_SETFL, O_NONBLOCK);
+    return made;
+}
+/// Waits for a message; 4 s at most.
+lease_link::state answer(lease_link& from) {
+    lease_link::state got{};
+    for (int i = 0; i < 4000 && (got = from.receive()) == lease_link::state::nothing; ++i) ::usleep(1'000);
+    return got;
+}
+/// Knocks, says hello with alice's key, or `recorded`, which is one, and waits for the answer.
+wire::dialler_handshake greet(lease_link& one, tenant_files const& files, byte_buffer& recorded) {
+    one.send(message::knock);
+    REQUIRE(answer(one) == lease_link::state::whole);
+    wire::challenge asked;
+    REQUIRE(asked.read(one.body()));
+    byte_buffer challenge;
+    challenge.append(one.body());
+    wire::dialler_handshake by;
+    if (recorded.empty()) {
+        auto const key = herring::detail::read_secrets(files.path("alice"), "key").proves.key(asked.salt);
+        REQUIRE(by.reply(leasing::names, recorded, challenge, asked, leasing::hello{{}, "alice"}, nullptr,
+                         &key));
+    }
+    one.send(message::hello, recorded);
+    REQUIRE(answer(one) == lease_link::state::whole);
+    return by;
+}
+/// The text of a refusal that has come.
+std::string refusal(lease_link& from) {
+    failure said;
+    if (answer(from) != lease_link::state::whole || from.kind() != message::refuse ||
+        !wire::read_failure(from.body(), 1, said))
+        return "no refusal";
+    return said.text;
+}
+
+} // namespace
+
+TEST_CASE("service: another version of the protocol, or of Herring, is named at either end") {
+    tenant_files files;
+    service_process<lends> lender(files);
+    byte_buffer later;
+    wire::append_message(later, static_cast<wire::message_kind>(message::knock), 0, 0, {},
+                         leasing::protocol_version + 1);
+    auto const send_later = [&](descriptor const& to) {
+        return ::send(to.get(), later.data(), later.size(), MSG_NOSIGNAL) ==
+               static_cast<ssize_t>(later.size());
+    };
+    descriptor of_later = dialled(lender.address);
+    CHECK(send_later(of_later));
+    lease_link at_later(std::move(of_later));
+    CHECK(refusal(at_later) == leasing::other_version);
+
+    lease_link of_job(dialled(lender.address));
+    byte_buffer hello;
+    wire::dialler_handshake by = greet(of_job, files, hello);
+    wire::proof shown{};
+    std::span<std::byte const> words;
+    REQUIRE(wire::split_proof(of_job.body(), words, shown));
+    REQUIRE(by.proves(shown, words));
+    of_job.protect(by.keys(), false);
+    leasing::ask wanted;
+    wanted.version = "9.9.9";
+    of_job.send(message::ask, leasing::write(wanted));
+    CHECK(refusal(of_job).find("the job of 9.9.9; build both from one version") != std::string::npos);
+
+    std::string const address = free_address(); // of a service of a later version
+    descriptor const door(herring::detail::listen_on(endpoint_of(address)));
+    job one(files, 1, wish(files, address, "alice", 1), [](world&) {});
+    pollfd asked{door.get(), POLLIN, 0};
+    REQUIRE(::poll(&asked, 1, 20'000) == 1);
+    descriptor const asking(::accept(door.get(), nullptr, nullptr));
+    CHECK(send_later(asking));
+    CHECK(one.failures() == 1);
+    CHECK_MESSAGE(one.said().find(leasing::other_version) != std::string::npos, one.said());
+}
+
 TEST_CASE("service: strangers, junk, replays and a lease that says what none does harm nobody") {
-    namespace leasing = herring::detail::leasing;
-    using herring::detail::descriptor;
-    using leasing::lease_link;
-    using leasing::message;
-    namespace wire = herring::detail::wire;
     tenant_files files;
     service_process<lends> lender(files);
     counter turns;
     job other(files, 1, wish(files, lender.address, "bob", 1), [&](world& w) { steps(w, &turns); });
-    std::string why;
-    herring::detail::host_and_port const at = herring::detail::split_address(lender.address, "the test");
-    herring::detail::endpoint const to =
-        herring::detail::resolve(at.host, at.port, clock::now() + 5s, why)[0];
-    auto const dialled = [&] {
-        descriptor made(::socket(to.family(), SOCK_STREAM | SOCK_CLOEXEC, 0));
-        REQUIRE(::connect(made.get(), to.get(), to.size) == 0);
-        ::fcntl(made.get(), F_SETFL, O_NONBLOCK);
-        return made;
-    };
-    auto const answer = [](lease_link& from) {
-        lease_link::state got{};
-        for (int i = 0; i < 4000 && (got = from.receive()) == lease_link::state::nothing; ++i)
-            ::usleep(1'000);
-        return got;
-    };
     std::vector<descriptor> silent;
-    for (int i = 0; i < 200; ++i) silent.push_back(dialled());
+    for (int i = 0; i < 200; ++i) silent.push_back(dialled(lender.address));
     // All but 64 have lost their places: they are counted, and not logged one by one.
     auto const strangers = [&] {
         std::string const name = "\nherring_service_strangers_total ", all = files.read("metrics");
@@ -327,30 +409,16 @@ TEST_CASE("service: strangers, junk, replays and a lease that says what none doe
     std::string const log = files.read("log");
     CHECK(std::ranges::count(log, '\n') < 100);
     for (std::string const& junk : {std::string("GET / HTTP/1.1\r\n\r\n"), std::string(5000, '\0')}) {
-        descriptor const one = dialled();
+        descriptor const one = dialled(lender.address);
         CHECK(::send(one.get(), junk.data(), junk.size(), MSG_NOSIGNAL) > 0);
         lease_link end(descriptor(::dup(one.get())));
         CHECK(answer(end) == lease_link::state::closed);
     }
     // A hello that is worth something once: the challenge of the next connection has another nonce.
-    herring::detail::secrets const key = herring::detail::read_secrets(files.path("alice"), "key");
     herring::detail::byte_buffer recorded;
     for (bool const again : {false, true}) {
-        lease_link one(dialled());
-        one.send(message::knock);
-        REQUIRE(answer(one) == lease_link::state::whole);
-        wire::challenge asked;
-        REQUIRE(asked.read(one.body()));
-        herring::detail::byte_buffer challenge;
-        challenge.append(one.body());
-        if (!again) {
-            wire::dialler_handshake by;
-            herring::detail::secret_key const of = key.proves.key(asked.salt);
-            REQUIRE(by.reply(leasing::names, recorded, challenge, asked, leasing::hello{{}, "alice"}, nullptr,
-                             &of));
-        }
-        one.send(message::hello, recorded);
-        REQUIRE(answer(one) == lease_link::state::whole);
+        lease_link one(dialled(lender.address));
+        (void)greet(one, files, recorded);
         CHECK(one.kind() == (again ? message::refuse : message::admit));
     }
     CHECK(lender.says("the last that was refused: 127.0.0.1:"));

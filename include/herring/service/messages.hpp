@@ -168,13 +168,17 @@ struct orders {
     bool is_sound() { return of.is_sound(); }
 };
 
+inline constexpr char const* other_version =
+    "it speaks another version of the protocol of services; build both from one version of Herring";
+
 /// Owns the socket; a message is bounded by what its kind may have before anything waits for it.
 class lease_link {
   public:
     enum class state {
         nothing, ///< so far
         whole,   ///< `kind()` and `body()` are a message, until the next `receive`
-        wrong,   ///< what this protocol does not have, or a message of another version
+        other,   ///< a message of another version of this protocol
+        wrong,   ///< what this protocol does not have
         closed   ///< by the other end, or by the network
     };
 
@@ -211,10 +215,11 @@ class lease_link {
             parsed_message const got = bytes_.parse(0, [this](wire::head const& h) noexcept {
                 return most_body(static_cast<message>(h.type), proven_);
             });
-            if (got.is == parsed_message::state::whole && got.front.version == protocol_version) {
+            if (got.is == parsed_message::state::whole) {
+                used_ = got.bytes;
+                if (got.front.version != protocol_version) return state::other;
                 kind_ = static_cast<message>(got.front.type);
                 body_ = got.body;
-                used_ = got.bytes;
                 return state::whole;
             }
             if (got.is != parsed_message::state::incomplete) return state::wrong;

@@ -247,7 +247,9 @@ class lender {
             lease_link::state const got = c.over.receive();
             if (got == lease_link::state::nothing) return;
             message const kind = c.over.kind();
-            if (got != lease_link::state::whole)
+            if (got == lease_link::state::other && c.at == stage::unknown)
+                refuse(c, errc::mismatch, {other_version}); // in a message of this version, which says the same
+            else if (got != lease_link::state::whole)
                 on_end(c);
             else if (c.at == stage::unknown && kind == message::knock)
                 challenge(c);

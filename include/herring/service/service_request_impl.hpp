@@ -85,8 +85,9 @@ struct asked_service {
         }
         if (got == lease_link::state::closed)
             fail(errc::unreachable, {"it closed the connection: did it end, or is it full?"});
+        if (got == lease_link::state::other) fail(errc::mismatch, {other_version});
         if (got == lease_link::state::wrong)
-            fail(errc::protocol, {"what listens there is no service of this version"});
+            fail(errc::protocol, {no_service});
         failure said;
         if (over.kind() == message::refuse &&
             wire::read_failure(over.body(), std::numeric_limits<int>::max(), said))
@@ -109,7 +110,7 @@ struct asked_service {
         over.send(message::knock);
         wire::challenge asked;
         if (next() != message::challenge || !asked.read(over.body()) || !asked.has_secret || asked.seals)
-            fail(errc::protocol, {"what listens there is no service of this version"});
+            fail(errc::protocol, {no_service});
         byte_buffer challenge, words;
         challenge.append(over.body());
         secret_key const by = key.proves.key(asked.salt);
@@ -139,6 +140,7 @@ struct asked_service {
     }
 
     static constexpr std::chrono::seconds silence{5};
+    static constexpr char const* no_service = "what listens there is no service";
 };
 
 HERRING_SEPARABLE lease ask_services(lent_servers const& wanted, lease_terms const& of) {
