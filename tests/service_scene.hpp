@@ -129,10 +129,12 @@ template <class Service> class service_process {
 class job {
   public:
     /// Each of `workers` ranks joins, with `wanted`, and calls `function(world&)`; its status is 0, or 1 after an exception, whose
-    /// text is a line of `said()`.
-    job(tenant_files const& files, int workers, herring::lent_servers const& wanted,
+    /// text is a line of `said()`. `joins`: how, which may change the options.
+    job(
+        tenant_files const& files, int workers, herring::lent_servers const& wanted,
         std::function<void(herring::world&)> const& function,
-        std::chrono::milliseconds timeout = std::chrono::seconds(20))
+        std::chrono::milliseconds timeout = std::chrono::seconds(20),
+        herring::world (*joins)(herring::join_options&) = [](herring::join_options& how) { return herring::join(how); })
         : log_(files.path("job" + std::to_string(next_++))) {
         std::string const address = free_address(),
                           secret = herring::detail::secret_text(herring::detail::random_nonce());
@@ -150,7 +152,7 @@ class job {
                     how.timeout = timeout;
                     how.node = "node" + std::to_string(r);
                     how.servers = wanted;
-                    herring::world w = herring::join(how);
+                    herring::world w = joins(how);
                     function(w);
                 } catch (std::exception const& why) {
                     std::ofstream(log_, std::ios::app) << why.what() << std::endl;

@@ -21,6 +21,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <span>
 #include <sstream>
@@ -32,7 +33,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
+#include <sys/mount.h>
 #include <sys/socket.h>
 
 using namespace herring;
@@ -238,6 +239,55 @@ TEST_CASE("service: a folder that is not beneath the tenant's is refused, and th
     }
     CHECK(std::filesystem::is_empty(files.path("checkpoints-bob/theirs")));
     CHECK(lender.running());
+}
+
+TEST_CASE("service: a disk that is full fails a save, after which its job and another tenant's go on") {
+    tenant_files files;
+    std::string const model = files.path("checkpoints-alice/model");
+    std::filesystem::create_directory(model);
+    if (::mount("herring", model.c_str(), "tmpfs", 0, "size=64k") != 0) {
+        MESSAGE("left out: a file system of a test's own takes root");
+        return;
+    }
+    struct unmounted {
+        std::string const& path;
+        ~unmounted() { ::umount2(path.c_str(), MNT_DETACH); }
+    } const afterwards{model};
+    service_process<lends> lender(files);
+    counter turns;
+    job other(files, 1, wish(files, lender.address, "bob", 1), [&](world& w) { steps(w, &turns); });
+    job one(files, 2, wish<trainer>(files, lender.address, "alice", 1), [&](world& w) {
+        if (::chdir(files.path("checkpoints-alice").c_str()) != 0) throw std::runtime_error("chdir");
+        trainer train(w, tensors);
+        train.start(0, [](std::size_t, std::span<float> weights) { std::ranges::fill(weights, 1.0f); });
+        try {
+            train.save("model");
+            throw std::runtime_error("it was saved");
+        } catch (error const& why) {
+            if (std::string(why.what()).find("No space left on device") == std::string::npos) throw;
+        }
+        for (std::size_t i = 0; i < train.size(); ++i) train.ready(i);
+        train.wait();
+    });
+    CHECK_MESSAGE(one.failures() == 0, one.said());
+    CHECK(std::filesystem::is_empty(model));
+    CHECK(turns.grows());
+}
+
+TEST_CASE("service: a grant whose job does not come is given back in its time, and so is its lease") {
+    tenant_files files;
+    service_process<lends> lender(files);
+    lent_servers const wanted = wish(files, lender.address, "alice", 2);
+    herring::detail::lease const held =
+        wanted.ask(wanted, {.workers = 1, .address = "127.0.0.1:9", .timeout = 300ms});
+    CHECK(lender.says("job 2 of tenant alice has given its ranks back"));
+    CHECK(has_children(lender.pid, 0));
+    pollfd over{held.connection.get(), POLLIN, 0};
+    CHECK(::poll(&over, 1, 20'000) == 1);
+    char byte = 0;
+    CHECK(::recv(held.connection.get(), &byte, 1, MSG_DONTWAIT) == 0);
+    job next(files, 1, wish(files, lender.address, "alice", 8), [](world& w) { sums const all(w, tensors); });
+    CHECK_MESSAGE(next.failures() == 0, next.said()); // all of them are free
 }
 
 TEST_CASE("service: a job that has its servers take memory without bound ends, and no other does") {

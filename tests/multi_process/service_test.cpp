@@ -6,6 +6,7 @@
 #include "doctest/doctest.h"
 #include "herring/checkpoint.hpp"
 #include "herring/intra_node/shared_memory.hpp"
+#include "herring/join/gather.hpp"
 #include "herring/optimizer/adamw.hpp"
 #include "herring/service/messages.hpp"
 #include "herring/training.hpp"
@@ -257,6 +258,63 @@ TEST_CASE("service: the network is divided by shares among tenants that are busy
     *pauses = false;
     CHECK(has_rates(lender.pid, {375, 250, 375}));
     ::munmap(pauses, 4096);
+}
+
+namespace {
+
+int ends[2]; // of a socket between two ranks
+
+/// A gather of two ranks.
+struct pair_gather {
+    std::size_t rank;
+
+    std::vector<std::string> operator()(std::span<std::byte const> mine) const {
+        std::vector<std::string> all(2, std::string(4096, '\0'));
+        std::string& others = all[1 - rank];
+        all[rank].assign(reinterpret_cast<char const*>(mine.data()), mine.size());
+        ssize_t const sent = ::send(ends[rank], mine.data(), mine.size(), 0),
+                      got = ::recv(ends[rank], others.data(), others.size(), 0);
+        if (sent != static_cast<ssize_t>(mine.size()) || got < 0) throw std::runtime_error("no other rank");
+        others.resize(static_cast<std::size_t>(got));
+        return all;
+    }
+};
+
+} // namespace
+
+TEST_CASE("service: ranks that MPI's variables name, and those of a gather, are lent servers too") {
+    tenant_files files;
+    service_process<lends> lender(files);
+    auto const work = [](world& w) { steps(w, 3); };
+    job by_variables(files, 2, wish(files, lender.address, "alice", 2), work, std::chrono::seconds(20),
+                     [](join_options& how) {
+                         ::setenv("OMPI_COMM_WORLD_RANK", std::to_string(how.rank).c_str(), 1);
+                         ::setenv("OMPI_COMM_WORLD_SIZE", std::to_string(how.size).c_str(), 1);
+                         how.rank = how.size = -1;
+                         return join(how);
+                     });
+    CHECK_MESSAGE(by_variables.failures() == 0, by_variables.said());
+    REQUIRE(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) == 0);
+    job by_gather(files, 2, wish(files, lender.address, "alice", 2), work, std::chrono::seconds(20),
+                  [](join_options& how) {
+                      how.address.clear();
+                      how.interface = "lo";
+                      how.secret.reset(); // the gather carries one
+                      return join(pair_gather{static_cast<std::size_t>(how.rank)}, how.rank, how.size, how);
+                  });
+    CHECK_MESSAGE(by_gather.failures() == 0, by_gather.said());
+    for (int const end : ends) ::close(end);
+    CHECK(lender.says("job 3 of tenant alice has given its ranks back"));
+}
+
+TEST_CASE("service: where none are lent every worker has the service's words") {
+    tenant_files files;
+    service_process<lends> lender(files, {.ranks = 4});
+    job refused(files, 3, wish(files, lender.address, "alice", 5), [](world&) {});
+    CHECK(refused.failures() == 3);
+    std::string const said = refused.said(), words = "it has 4 ranks, and 5 were asked for";
+    for (std::size_t at = 0, i = 0; i < 3; ++i, at += words.size())
+        CHECK_MESSAGE((at = said.find(words, at)) < said.size(), said);
 }
 
 TEST_CASE("service: tenants are read anew on SIGHUP; a file with an error leaves the last one in force") {
