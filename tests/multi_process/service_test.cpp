@@ -157,9 +157,13 @@ TEST_CASE("service: what others hold is waited for, or refused with who holds it
         job elsewhere(files, 1, either, [](world& w) { steps(w, 2); });
         CHECK_MESSAGE(elsewhere.failures() == 0, elsewhere.said());
         CHECK(second.says("lends 1 ranks"));
+        CHECK(lender.reaches("waiting_jobs{tenant=\"bob\"}", 1));
+        CHECK(lender.reaches("waiting_seconds{tenant=\"bob\"}", 0.001));
         for (pid_t const pid : holds.pids) ::kill(pid, SIGKILL);
         (void)holds.failures();
         CHECK_MESSAGE(waits.failures() == 0, waits.said());
+        CHECK(lender.reaches("granted_jobs_total{tenant=\"bob\"}", 1));
+        CHECK(lender.reaches("waited_seconds_total{tenant=\"bob\"}", 0.001));
     }
     CHECK(lender.says("tenant bob has given its ranks back"));
 }
@@ -242,6 +246,7 @@ TEST_CASE("service: the network is divided by shares among tenants that are busy
     auto const go_on = [](world& w) { steps(w, 1'000'000'000); };
     job first(files, 1, wish(files, lender.address, "alice", 1), go_on);
     CHECK(has_rates(lender.pid, {1000}));
+    CHECK(lender.reaches("busy_share{tenant=\"alice\"}", 0.5));
     job other(files, 1, wish(files, lender.address, "bob", 1), [&](world& w) {
         sums reduce(w, tensors);
         while (true) {

@@ -153,10 +153,10 @@ struct ask {
     }
 };
 
-/// The orders of a process that a service starts: the rank that it becomes. The key of its secret stands before
-/// them.
+/// The orders of a process that a service starts: the rank that it becomes. In the file that it reads, the
+/// key of its secret stands before them.
 struct orders {
-    std::uint32_t rank = 0; ///< among the servers
+    std::uint32_t rank = 0;    ///< among the servers
     std::string checkpoints{}; ///< folder beneath which those of the tenant lie; empty: none
     ask of{};
 

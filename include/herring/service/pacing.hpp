@@ -60,8 +60,8 @@ struct served_rank {
     static constexpr std::uint64_t quiet = 4096; ///< bytes between two looks that heartbeats have
 };
 
-/// Returns 0 if the system lets this process copy the sockets of those that it starts, else why not, as in errno.
-/// Tries it with a child, which it forks, and `held`, a descriptor that is open.
+/// Returns 0 if the system lets this process copy the sockets of those that it starts, else why not, as in
+/// errno. Tries it with a child, which it forks, and `held`, a descriptor that is open.
 HERRING_SETUP inline int fault_of_copies(int held) noexcept {
     pid_t const parent = ::getpid(), child = ::fork();
     if (child < 0) return errno;

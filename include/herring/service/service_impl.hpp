@@ -142,7 +142,9 @@ class lender {
             throw error(errc::unreachable, -1, -1, "service",
                         {"cannot listen on ", options_.listen, ": ", why,
                          "; give an address of this machine and a free port (ss -ltnp shows who has it)"});
-        if (int const fault = options_.rate > 0 ? fault_of_copies(listener_.get()) : 0; fault != 0)
+        int const fault = fault_of_copies(listener_.get());
+        looks_ = fault == 0 && (options_.rate > 0 || !options_.metrics.empty());
+        if (fault != 0 && options_.rate > 0)
             throw error(errc::unsupported, -1, -1, "service",
                         {"service_options::rate is set, and the system forbids to limit the sockets of other "
                          "processes (pidfd_getfd: ",
@@ -178,7 +180,7 @@ class lender {
             time_point const now = clock::now();
             for (client& c : clients_) look_after(c, now);
             serve_queue(now);
-            if (options_.rate > 0 && now - paced_ >= std::chrono::milliseconds(100)) pace(now);
+            if (looks_ && now - paced_ >= std::chrono::milliseconds(100)) pace(now);
             clients_.remove_if([this](client const& c) {
                 strangers_ += c.at == stage::gone && c.tenant.empty();
                 return c.at == stage::gone;
@@ -186,7 +188,7 @@ class lender {
             tell_of_strangers(now);
             if (options_.metrics.empty() || now - written_ < std::chrono::seconds(1)) continue;
             written_ = now;
-            (void)try_write_whole_file(options_.metrics, metrics(), "service");
+            (void)try_write_whole_file(options_.metrics, metrics(now), "service");
         }
         say({"ends: all jobs have left"});
     }
@@ -248,7 +250,7 @@ class lender {
             if (got == lease_link::state::nothing) return;
             message const kind = c.over.kind();
             if (got == lease_link::state::other && c.at == stage::unknown)
-                refuse(c, errc::mismatch, {other_version}); // in a message of this version, which says the same
+                refuse(c, errc::mismatch, {other_version});
             else if (got != lease_link::state::whole)
                 on_end(c);
             else if (c.at == stage::unknown && kind == message::knock)
@@ -363,8 +365,8 @@ class lender {
 
     // ---- admission ----------------------------------------------------------------------------------------
 
-    HERRING_SETUP tenant const* find_tenant(std::string_view name) const noexcept {
-        for (tenant const& t : tenants_)
+    HERRING_SETUP tenant* find_tenant(std::string_view name) noexcept {
+        for (tenant& t : tenants_)
             if (t.name == name) return &t;
         return nullptr;
     }
@@ -378,7 +380,7 @@ class lender {
         return all;
     }
 
-    HERRING_SETUP verdict admits(client const& c) const {
+    HERRING_SETUP verdict admits(client const& c) {
         tenant const* const who = find_tenant(c.tenant);
         if (who == nullptr) return {verdict::never, false, "the tenant is none any more"};
         holding const wish = of(c), limits{who->jobs, who->ranks, who->bytes},
@@ -424,7 +426,7 @@ class lender {
 
     // ---- processes ----------------------------------------------------------------------------------------
 
-    HERRING_SETUP pid_t start_rank(client const& c, std::uint32_t rank) const {
+    HERRING_SETUP pid_t start_rank(client const& c, std::uint32_t rank) {
         byte_buffer const told = write(orders{rank, find_tenant(c.tenant)->checkpoints, c.wish});
         descriptor const file(::memfd_create("herring-orders", MFD_CLOEXEC));
         for (std::span<std::byte const> const part :
@@ -476,8 +478,12 @@ class lender {
             return refuse(c, errc::no_resources,
                           {"it cannot start a process: ", why, "; raise its limits (ulimit -u, -n and -v)"});
         }
+        auto const waited = now - c.since;
         say({"lends ", of(c).text(), " to tenant ", c.tenant, " at ", c.from, ", job ", c.number, ", after ",
-             std::chrono::duration_cast<std::chrono::milliseconds>(now - c.since).count(), " ms"});
+             std::chrono::duration_cast<std::chrono::milliseconds>(waited).count(), " ms"});
+        tenant& of_job = *find_tenant(c.tenant);
+        of_job.waited += waited;
+        ++of_job.granted;
         c.key = {};
         c.at = stage::running;
         c.until = time_point::max();
@@ -520,43 +526,62 @@ class lender {
         c.at = stage::gone;
     }
 
-    /// Divides the network among the ranks that are busy, of which each tenant's have its share.
+    /// Looks at all ranks, and divides the network among the busy ones: each tenant has its share.
     HERRING_SETUP void pace(time_point now) {
         paced_ = now;
-        auto const busy_of = [&](std::string const& name) {
-            int busy = 0;
+        int shares = 0; // of tenants that are busy
+        for (tenant& t : tenants_) {
+            t.busy = 0;
             for (client const& c : clients_)
-                for (served_rank const& one : c.ranks) busy += c.tenant == name && one.busy;
-            return busy;
-        };
-        for (tenant const& t : tenants_) {
-            int const busy = busy_of(t.name);
-            int others = 0;
-            for (tenant const& other : tenants_)
-                others += &other != &t && busy_of(other.name) > 0 ? other.share : 0;
-            auto const rate = static_cast<std::uint64_t>(options_.rate) * 125'000;
-            for (client& c : clients_)
-                if (c.tenant == t.name)
-                    for (served_rank& one : c.ranks) one.look(rate_of_rank(rate, t.share, others, busy));
+                for (served_rank const& one : c.ranks) t.busy += c.tenant == t.name && one.busy;
+            if (t.busy > 0) shares += t.share;
+        }
+        auto const rate = static_cast<std::uint64_t>(options_.rate) * 125'000;
+        for (client& c : clients_) {
+            tenant* const t = find_tenant(c.tenant);
+            if (t == nullptr) continue;
+            for (served_rank& one : c.ranks) {
+                one.look(rate_of_rank(rate, t->share, shares - (t->busy > 0 ? t->share : 0), t->busy));
+                ++t->looks;
+                t->busy_looks += one.busy;
+            }
         }
     }
 
-    HERRING_SETUP std::string metrics() const {
+    HERRING_SETUP std::string metrics(time_point now) {
         std::string all =
             text({"# TYPE herring_service_draining gauge\nherring_service_draining ", draining_,
                   "\n# TYPE herring_service_strangers_total counter\nherring_service_strangers_total ",
                   strangers_, "\n"});
-        auto const gauge = [&](char const* name, stage at, auto const& value) {
-            append(all, {"# TYPE herring_service_", name, " gauge\n"});
-            for (tenant const& t : tenants_)
-                append(all, {"herring_service_", name, "{tenant=\"", t.name, "\"} ",
-                             value(held_by(t.name, at)), "\n"});
+        auto const rows = [&](char const* name, char const* type, auto const& value) {
+            append(all, {"# TYPE herring_service_", name, " ", type, "\n"});
+            for (tenant& t : tenants_)
+                append(all, {"herring_service_", name, "{tenant=\"", t.name, "\"} ", value(t), "\n"});
         };
-        gauge("jobs", stage::running, [](holding const& h) { return h.jobs; });
-        gauge("ranks", stage::running, [](holding const& h) { return h.ranks; });
-        gauge("bytes", stage::running, [](holding const& h) { return h.bytes; });
-        gauge("waiting_jobs", stage::queued, [](holding const& h) { return h.jobs; });
-        gauge("waiting_ranks", stage::queued, [](holding const& h) { return h.ranks; });
+        for (stage const at : {stage::running, stage::queued}) {
+            std::string const front = at == stage::queued ? "waiting_" : "";
+            auto const held = [&](char const* name, auto what) {
+                rows((front + name).c_str(), "gauge",
+                     [&](tenant const& t) { return held_by(t.name, at).*what; });
+            };
+            held("jobs", &holding::jobs);
+            held("ranks", &holding::ranks);
+            held("bytes", &holding::bytes);
+        }
+        rows("waiting_seconds", "gauge", [&](tenant const& t) {
+            time_point first = now;
+            for (client const& c : clients_)
+                if (c.at == stage::queued && c.tenant == t.name) first = std::min(first, c.since);
+            return std::to_string(std::chrono::duration<double>(now - first).count());
+        });
+        rows("waited_seconds_total", "counter",
+             [](tenant const& t) { return std::to_string(t.waited.count()); });
+        rows("granted_jobs_total", "counter", [](tenant const& t) { return t.granted; });
+        if (looks_)
+            rows("busy_share", "gauge", [](tenant& t) {
+                std::uint64_t const busy = std::exchange(t.busy_looks, 0), of = std::exchange(t.looks, 0);
+                return std::to_string(of == 0 ? 0.0 : static_cast<double>(busy) / static_cast<double>(of));
+            });
         return all;
     }
 
@@ -579,7 +604,7 @@ class lender {
     std::uint64_t strangers_ = 0, strangers_told_ = 0; // connections that ended without a proof
     std::string last_stranger_;
     time_point drain_until_ = time_point::max(), written_{}, paced_{}, strangers_told_at_{};
-    bool draining_ = false;
+    bool draining_ = false, looks_ = false;
 };
 
 HERRING_SEPARABLE void run_service(service_options const& options, std::span<served_type const> types) {

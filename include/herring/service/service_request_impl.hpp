@@ -86,8 +86,7 @@ struct asked_service {
         if (got == lease_link::state::closed)
             fail(errc::unreachable, {"it closed the connection: did it end, or is it full?"});
         if (got == lease_link::state::other) fail(errc::mismatch, {other_version});
-        if (got == lease_link::state::wrong)
-            fail(errc::protocol, {no_service});
+        if (got == lease_link::state::wrong) fail(errc::protocol, {no_service});
         failure said;
         if (over.kind() == message::refuse &&
             wire::read_failure(over.body(), std::numeric_limits<int>::max(), said))
