@@ -317,7 +317,8 @@ bool holds_bytes(pid_t process, std::string const& bytes) {
     for (std::string line; std::getline(maps, line);) {
         std::size_t first = 0, last = 0;
         char rights[5] = {};
-        if (std::sscanf(line.c_str(), "%zx-%zx %4s", &first, &last, rights) != 3 || rights[1] != 'w')
+        if (std::sscanf(line.c_str(), "%zx-%zx %4s", &first, &last, rights) != 3 || rights[1] != 'w' ||
+            last - first > std::size_t{1} << 30) // a sanitizer's
             continue;
         std::string part(last - first, '\0');
         memory.clear();
