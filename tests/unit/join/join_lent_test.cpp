@@ -116,7 +116,7 @@ TEST_CASE("join with lent servers: where none are lent, rank 0 tells the workers
         how.role = role::worker;
         how.servers.count = 1;
         if (alone) how.size = 3;
-        how.timeout = 60s;
+        how.timeout = 10s;
         how.servers.ask = [](lent_servers const&, detail::lease_terms const&) -> detail::lease {
             throw error(errc::no_resources, 0, -1, "join", "the service is full");
         };
