@@ -451,7 +451,7 @@ TEST_CASE("service: strangers, junk, replays and a lease that says what none doe
     std::vector<descriptor> silent;
     for (int i = 0; i < 200; ++i) silent.push_back(dialled(lender.address));
     // All but 64 have lost their places: they are counted, and not logged one by one.
-    CHECK(lender.reaches("strangers_total", 136));
+    CHECK(lender.reaches("unknown_connections_total", 136));
     CHECK(lender.says("connections ended without a proof of a tenant's key"));
     std::string const log = files.read("log");
     CHECK(std::ranges::count(log, '\n') < 100);

@@ -549,10 +549,10 @@ class lender {
     }
 
     HERRING_SETUP std::string metrics(time_point now) {
-        std::string all =
-            text({"# TYPE herring_service_draining gauge\nherring_service_draining ", draining_,
-                  "\n# TYPE herring_service_strangers_total counter\nherring_service_strangers_total ",
-                  strangers_, "\n"});
+        std::string all = text({"# TYPE herring_service_draining gauge\nherring_service_draining ", draining_,
+                                "\n# TYPE herring_service_unknown_connections_total "
+                                "counter\nherring_service_unknown_connections_total ",
+                                strangers_, "\n"});
         auto const rows = [&](char const* name, char const* type, auto const& value) {
             append(all, {"# TYPE herring_service_", name, " ", type, "\n"});
             for (tenant& t : tenants_)
