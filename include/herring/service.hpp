@@ -53,6 +53,8 @@ template <class Pack> struct served {
             roles.push_back(r < workers ? role::worker : role::server);
         }
         topology const map(nodes, roles);
+        constexpr std::uint64_t widest =
+            std::max(std::size_t{1}, sizeof(accumulator<element>) / sizeof(element));
         std::uint64_t memory = 0, staging = 0, state = 0;
         for (exchange_tuning tuning : {transport::facts.tuning, transport::facts.same_host_tuning}) {
             tuning.max_message_bytes = transport::facts.max_message;
@@ -60,10 +62,7 @@ template <class Pack> struct served {
                 make_plan<typename Pack::fusion, typename Pack::sharding, typename Pack::placement>(
                     {counts.data(), counts.size()}, map, sizeof(element), sizeof(accumulator<element>),
                     tuning);
-            constexpr std::size_t widest =
-                std::max(std::size_t{1}, sizeof(accumulator<element>) / sizeof(element));
-            staging =
-                std::max<std::uint64_t>(staging, widest * p.staging_bytes(static_cast<std::size_t>(workers)));
+            staging = std::max(staging, widest * p.staging_bytes(static_cast<std::size_t>(workers)));
             memory = p.tensor_bytes();
             if constexpr (session::updates) {
                 using kept = typename session::optimizer_memory_type;
@@ -75,9 +74,7 @@ template <class Pack> struct served {
                             parts = static_cast<std::uint64_t>(servers);
         std::uint64_t const part = (mapped + state + parts - 1) / parts, own = part + part / 8 + staging;
         // Links of the workers may choose windows of 16 chunks of 256 KiB a peer.
-        std::uint64_t const by_links =
-            4_MiB * static_cast<std::uint64_t>(workers) *
-            std::max(std::size_t{1}, sizeof(accumulator<element>) / sizeof(element));
+        std::uint64_t const by_links = 4_MiB * widest * static_cast<std::uint64_t>(workers);
         return {own + of_process, mapped + state + std::max(staging, by_links) + of_address_space};
     }
     HERRING_SETUP static void serve(world& ranks, layout tensors) {

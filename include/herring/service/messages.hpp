@@ -48,11 +48,6 @@ enum class message : std::uint16_t {
 
 inline constexpr std::size_t most_name = 64, most_text = 1024, most_tensors = 1 << 16, most_ask = 1'000'000;
 
-/// Returns the longest body of a message: of a peer that has not proved itself, and of a tenant.
-constexpr std::size_t most_body(message kind, bool proven) noexcept {
-    return proven && kind == message::ask ? most_ask : most_text;
-}
-
 /// Writes the members of a message, in the order in which `reading` takes them.
 struct writing {
     byte_buffer out{};
@@ -213,7 +208,7 @@ class lease_link {
         bytes_.in.drop(std::exchange(used_, 0));
         while (true) {
             parsed_message const got = bytes_.parse(0, [this](wire::head const& h) noexcept {
-                return most_body(static_cast<message>(h.type), proven_);
+                return proven_ && static_cast<message>(h.type) == message::ask ? most_ask : most_text;
             });
             if (got.is == parsed_message::state::whole) {
                 used_ = got.bytes;

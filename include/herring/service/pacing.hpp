@@ -79,10 +79,11 @@ HERRING_SETUP inline int fault_of_copies(int held) noexcept {
 }
 
 /// Returns the rate of each rank of a tenant: its part of what it divides, by share, with other tenants that
-/// are busy.
+/// are busy; 0, which is no limit, only where the whole rate is.
 constexpr std::uint64_t rate_of_rank(std::uint64_t rate, int share, int others, int busy_ranks) noexcept {
-    return rate * static_cast<std::uint64_t>(share) / static_cast<std::uint64_t>(share + others) /
-           static_cast<std::uint64_t>(std::max(busy_ranks, 1));
+    return std::max(std::min(rate, std::uint64_t{1}),
+                    rate * static_cast<std::uint64_t>(share) / static_cast<std::uint64_t>(share + others) /
+                        static_cast<std::uint64_t>(std::max(busy_ranks, 1)));
 }
 
 } // namespace HERRING_NAMESPACE::detail::leasing

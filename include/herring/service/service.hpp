@@ -43,7 +43,7 @@ struct served_type {
 
 /// Asks the services in turn, until one grants; where all are busy, waits at them for `queue_for`. By rank 0.
 ///
-/// Blocks:  5 s at most for each service that does not answer, and `queue_for`.
+/// Blocks:  5 s at most for each address of a service that does not answer, and `queue_for`.
 /// Errors:  `refused`, `no_resources`, `mismatch`, `unreachable`, `unsupported`, `bad_argument`, with what
 ///          each service said.
 HERRING_SEPARABLE lease ask_services(lent_servers const& wanted, lease_terms const& of);

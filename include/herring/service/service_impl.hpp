@@ -17,6 +17,7 @@
 #include "herring/machine/address.hpp"
 #include "herring/machine/files.hpp"
 #include "herring/machine/free_memory.hpp"
+#include "herring/machine/identity.hpp"
 #include "herring/machine/name_lookup.hpp"
 #include "herring/machine/time.hpp"
 #include "herring/net/handshake.hpp"
@@ -46,7 +47,6 @@
 #include <vector>
 
 #include <fcntl.h>
-#include <sched.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -59,7 +59,6 @@ namespace HERRING_NAMESPACE::detail::leasing {
 
 /// The variable by which a process that a service has started knows the descriptor of its orders.
 inline constexpr char const* orders_variable = "HERRING_SERVICE_ORDERS";
-inline constexpr int orders_descriptor = 3;
 
 HERRING_SETUP inline auto find_type(std::span<served_type const> all, std::string_view name) noexcept {
     return std::find_if(all.begin(), all.end(), [&](served_type const& one) { return one.name == name; });
@@ -126,9 +125,7 @@ class lender {
   public:
     HERRING_SETUP lender(service_options options, std::span<served_type const> types)
         : options_(std::move(options)), types_(types), tenants_(read_tenants(options_.tenants)) {
-        ::cpu_set_t cores;
-        if (options_.ranks <= 0)
-            options_.ranks = ::sched_getaffinity(0, sizeof cores, &cores) == 0 ? CPU_COUNT(&cores) : 1;
+        if (options_.ranks <= 0) options_.ranks = usable_cores();
         if (options_.memory == 0) options_.memory = free_memory();
         std::memcpy(salt_.data(), random_nonce().data(), salt_.size());
         host_and_port const at = split_address(options_.listen, "service_options::listen", 1, "service");
@@ -182,13 +179,15 @@ class lender {
             serve_queue(now);
             if (looks_ && now - paced_ >= std::chrono::milliseconds(100)) pace(now);
             clients_.remove_if([this](client const& c) {
-                strangers_ += c.at == stage::gone && c.tenant.empty();
-                return c.at == stage::gone;
+                bool const ends = c.at == stage::gone && c.ranks.empty();
+                strangers_ += ends && c.tenant.empty();
+                return ends;
             });
             tell_of_strangers(now);
             if (options_.metrics.empty() || now - written_ < std::chrono::seconds(1)) continue;
             written_ = now;
-            (void)try_write_whole_file(options_.metrics, metrics(now), "service");
+            if (!try_write_whole_file(options_.metrics, metrics(now), "service"))
+                written_ += std::chrono::minutes(1); // a line a minute
         }
         say({"ends: all jobs have left"});
     }
@@ -232,7 +231,7 @@ class lender {
                 auto oldest =
                     of([](client const& c) { return c.at == stage::unknown; }); // a job sends at once
                 if (oldest == clients_.end()) oldest = of([](client const& c) { return c.is_stranger(); });
-                oldest->at = stage::gone;
+                on_end(*oldest);
             }
             tune(made.get(), handshake_time);
             client& c = clients_.emplace_back();
@@ -265,8 +264,8 @@ class lender {
     }
 
     HERRING_SETUP void on_end(client& c) {
-        if (c.at != stage::running) return void(c.at = stage::gone);
         thread_.forget(c.over.socket()); // a connection that has ended stays readable
+        if (c.at != stage::running) return void(c.at = stage::gone);
         c.until = std::min(c.until, clock::now() + grace);
     }
 
@@ -432,8 +431,7 @@ class lender {
         for (std::span<std::byte const> const part :
              {std::span<std::byte const>(c.key.bytes()), std::span<std::byte const>(told)})
             if (::write(file.get(), part.data(), part.size()) != static_cast<ssize_t>(part.size())) return -1;
-        std::string line = small_file("/proc/self/cmdline"),
-                    mark = text({orders_variable, "=", orders_descriptor});
+        std::string line = small_file("/proc/self/cmdline"), mark = text({orders_variable, "=", file.get()});
         std::vector<char*> arguments, environment;
         for (std::size_t at = 0; at < line.size(); at = line.find('\0', at) + 1)
             arguments.push_back(&line[at]);
@@ -460,10 +458,8 @@ class lender {
         ::prctl(PR_SET_PDEATHSIG, SIGKILL);
         (void)::setpriority(PRIO_PROCESS, 0, std::min(level, 19));
         rlimit const space{c.each.address_space, c.each.address_space}, nothing{0, 0};
-        bool const in_place = file.get() == orders_descriptor;
         if (::getppid() == parent && ::setrlimit(RLIMIT_CORE, &nothing) == 0 &&
-            ::setrlimit(RLIMIT_AS, &space) == 0 && ::lseek(file.get(), 0, SEEK_SET) == 0 &&
-            (in_place ? ::fcntl(orders_descriptor, F_SETFD, 0) : ::dup2(file.get(), orders_descriptor)) >= 0)
+            ::setrlimit(RLIMIT_AS, &space) == 0 && ::fcntl(file.get(), F_SETFD, 0) == 0)
             ::execve("/proc/self/exe", arguments.data(), environment.data());
         ::_exit(127);
     }
@@ -493,23 +489,13 @@ class lender {
                           std::max<std::chrono::milliseconds>(c.wish.terms.timeout, std::chrono::minutes(1)));
     }
 
-    /// Kills the ranks of a job; `reap` takes them back when they have ended.
+    /// Kills the ranks of a job; `look_after` takes them back when they have ended.
     HERRING_SETUP static void kill(client const& c) noexcept {
         for (served_rank const& one : c.ranks) ::kill(one.process, SIGKILL);
     }
 
     HERRING_SETUP void look_after(client& c, time_point now) {
         c.over.flush();
-        if (c.at == stage::running)
-            reap(c, now);
-        else if (c.at != stage::queued && now >= c.until)
-            c.at = stage::gone;
-        else if (c.at == stage::ending) // one that could not be started as a whole
-            std::erase_if(c.ranks, [](served_rank const& one) {
-                return ::waitpid(one.process, nullptr, WNOHANG) == one.process;
-            });
-    }
-    HERRING_SETUP void reap(client& c, time_point now) {
         std::erase_if(c.ranks, [&](served_rank const& one) {
             int how = 0;
             if (::waitpid(one.process, &how, WNOHANG) != one.process) return false;
@@ -520,6 +506,10 @@ class lender {
             c.until = std::min(c.until, now + grace);
             return true;
         });
+        if (c.at != stage::running) {
+            if (c.at != stage::queued && now >= c.until) c.at = stage::gone;
+            return;
+        }
         if (now >= std::min(c.until, drain_until_)) kill(c); // a later turn takes them back
         if (!c.ranks.empty()) return;
         say({"job ", c.number, " of tenant ", c.tenant, " has given its ranks back"});
@@ -643,9 +633,9 @@ HERRING_SETUP inline void serve_as_ordered(std::span<served_type const> types, s
 HERRING_SEPARABLE void serve_if_started(std::span<served_type const> types) {
     char const* const mark = std::getenv(orders_variable);
     if (mark == nullptr) return;
+    descriptor const orders(std::atoi(mark));
+    std::string file = small_file(text({"/proc/self/fd/", orders.get()}));
     ::unsetenv(orders_variable);
-    std::string file = small_file(text({"/proc/self/fd/", orders_descriptor}));
-    ::close(orders_descriptor);
     int status = 0;
     try {
         serve_as_ordered(types, file);

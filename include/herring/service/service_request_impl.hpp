@@ -58,18 +58,15 @@ struct asked_service {
 
     HERRING_SETUP void dial() {
         host_and_port const at = split_address(name, "lent_servers::services");
-        time_point const deadline = deadline_in(silence);
         std::string why;
-        for (endpoint const& to : resolve(at.host, at.port, deadline, why)) {
+        for (endpoint const& to : resolve(at.host, at.port, deadline_in(silence), why)) {
             descriptor made;
-            bool const begun = detail::dial(made, to, silence);
-            int failed = errno;
-            if (begun) {
-                (void)wait_for(made.get(), POLLOUT, deadline);
-                failed = connect_error(made.get());
-                if (failed == 0) return void(over = lease_link(std::move(made)));
+            if (detail::dial(made, to, silence)) {
+                (void)wait_for(made.get(), POLLOUT, deadline_in(silence));
+                errno = connect_error(made.get());
+                if (errno == 0) return void(over = lease_link(std::move(made)));
             }
-            why = std::strerror(failed);
+            why = std::strerror(errno);
         }
         fail(errc::unreachable, {"it cannot be reached: ", why, "; see that it runs, and its address"});
     }
@@ -94,17 +91,8 @@ struct asked_service {
         return over.kind();
     }
 
-    HERRING_SETUP lease ask_for(lent_servers const& wanted, lease_terms const& of,
-                                std::chrono::milliseconds queue_for) {
-        auto const from = variables::of_process();
-        std::string const tenant(wanted.tenant.empty() ? from.text("HERRING_TENANT") : wanted.tenant),
-            file(wanted.key_file.empty() ? from.text("HERRING_TENANT_KEY_FILE") : wanted.key_file);
-        if (tenant.empty() || file.empty())
-            bad_setting(
-                {"servers of a service are lent to tenants; give lent_servers::tenant and key_file, or "
-                 "HERRING_TENANT and HERRING_TENANT_KEY_FILE"});
-        secrets const key = read_secrets(file, text({"the key file of tenant '", tenant, "'"}));
-        if (!key.warning.empty()) std::fprintf(stderr, "herring: %s\n", key.warning.c_str());
+    HERRING_SETUP lease ask_for(lent_servers const& wanted, lease_terms const& of, std::string const& tenant,
+                                secrets const& key, std::chrono::milliseconds queue_for) {
         dial();
         over.send(message::knock);
         wire::challenge asked;
@@ -145,6 +133,14 @@ struct asked_service {
 HERRING_SEPARABLE lease ask_services(lent_servers const& wanted, lease_terms const& of) {
     if (wanted.services.empty())
         bad_setting({"join_options::servers names no service; give \"host:port\" of one"});
+    auto const from = variables::of_process();
+    std::string const tenant(wanted.tenant.empty() ? from.text("HERRING_TENANT") : wanted.tenant),
+        file(wanted.key_file.empty() ? from.text("HERRING_TENANT_KEY_FILE") : wanted.key_file);
+    if (tenant.empty() || file.empty())
+        bad_setting({"servers of a service are lent to tenants; give lent_servers::tenant and key_file, or "
+                     "HERRING_TENANT and HERRING_TENANT_KEY_FILE"});
+    secrets const key = read_secrets(file, text({"the key file of tenant '", tenant, "'"}));
+    if (!key.warning.empty()) std::fprintf(stderr, "herring: %s\n", key.warning.c_str());
     time_point const end = deadline_in(wanted.queue_for);
     std::vector<std::string> busy;
     for (std::string_view rest = wanted.services; !rest.empty();) {
@@ -158,7 +154,7 @@ HERRING_SEPARABLE lease ask_services(lent_servers const& wanted, lease_terms con
         all.clear();
         for (std::string const& service : std::exchange(busy, {})) try {
                 auto const left = std::chrono::duration_cast<std::chrono::milliseconds>(end - clock::now());
-                return asked_service{service}.ask_for(wanted, of, waits ? left : left - left);
+                return asked_service{service}.ask_for(wanted, of, tenant, key, waits ? left : left - left);
             } catch (error const& why) {
                 last = why.why();
                 append(all, {all.empty() ? "" : "; ", last.text});
