@@ -66,7 +66,7 @@ class tenant_files {
 template <class Service> class service_process {
   public:
     explicit service_process(tenant_files const& files, herring::service_options options = {})
-        : files_(files), address(free_address()) {
+        : files_(files), address(options.listen.empty() ? free_address() : options.listen) {
         options.listen = address;
         options.tenants = files.path("tenants");
         if (options.ranks == 0) options.ranks = 8;
@@ -109,6 +109,18 @@ template <class Service> class service_process {
         std::fprintf(stderr, "the service never said «%s»:\n%s", words.c_str(), files_.read("log").c_str());
         return false;
     }
+    /// Waits until a line of the metrics, "jobs{tenant=\"alice\"}", has at least this value; false after 20 s.
+    bool reaches(std::string const& line, double value) const {
+        std::string const front = "\nherring_service_" + line + ' ';
+        for (int i = 0; i < 4000; ++i) {
+            std::string const all = files_.read("metrics");
+            std::size_t const at = all.find(front);
+            if (at != std::string::npos && std::atof(all.c_str() + at + front.size()) >= value) return true;
+            ::usleep(5'000);
+        }
+        std::fprintf(stderr, "%s never reached %g:\n%s", line.c_str(), value, files_.read("metrics").c_str());
+        return false;
+    }
     /// Exit status; −signal.
     int end() {
         int raw = 0;
@@ -129,10 +141,13 @@ template <class Service> class service_process {
 class job {
   public:
     /// Each of `workers` ranks joins, with `wanted`, and calls `function(world&)`; its status is 0, or 1 after an exception, whose
-    /// text is a line of `said()`.
-    job(tenant_files const& files, int workers, herring::lent_servers const& wanted,
+    /// text is a line of `said()`. `joins`: how, which may change the options.
+    job(
+        tenant_files const& files, int workers, herring::lent_servers const& wanted,
         std::function<void(herring::world&)> const& function,
-        std::chrono::milliseconds timeout = std::chrono::seconds(20))
+        std::chrono::milliseconds timeout = std::chrono::seconds(20),
+        herring::world (*joins)(herring::join_options&) =
+            [](herring::join_options& how) { return herring::join(how); })
         : log_(files.path("job" + std::to_string(next_++))) {
         std::string const address = free_address(),
                           secret = herring::detail::secret_text(herring::detail::random_nonce());
@@ -150,7 +165,7 @@ class job {
                     how.timeout = timeout;
                     how.node = "node" + std::to_string(r);
                     how.servers = wanted;
-                    herring::world w = herring::join(how);
+                    herring::world w = joins(how);
                     function(w);
                 } catch (std::exception const& why) {
                     std::ofstream(log_, std::ios::app) << why.what() << std::endl;

@@ -53,6 +53,8 @@ template <class Pack> struct served {
             roles.push_back(r < workers ? role::worker : role::server);
         }
         topology const map(nodes, roles);
+        constexpr std::uint64_t widest =
+            std::max(std::size_t{1}, sizeof(accumulator<element>) / sizeof(element));
         std::uint64_t memory = 0, staging = 0, state = 0;
         for (exchange_tuning tuning : {transport::facts.tuning, transport::facts.same_host_tuning}) {
             tuning.max_message_bytes = transport::facts.max_message;
@@ -60,10 +62,7 @@ template <class Pack> struct served {
                 make_plan<typename Pack::fusion, typename Pack::sharding, typename Pack::placement>(
                     {counts.data(), counts.size()}, map, sizeof(element), sizeof(accumulator<element>),
                     tuning);
-            constexpr std::size_t widest =
-                std::max(std::size_t{1}, sizeof(accumulator<element>) / sizeof(element));
-            staging =
-                std::max<std::uint64_t>(staging, widest * p.staging_bytes(static_cast<std::size_t>(workers)));
+            staging = std::max(staging, widest * p.staging_bytes(static_cast<std::size_t>(workers)));
             memory = p.tensor_bytes();
             if constexpr (session::updates) {
                 using kept = typename session::optimizer_memory_type;
@@ -75,9 +74,7 @@ template <class Pack> struct served {
                             parts = static_cast<std::uint64_t>(servers);
         std::uint64_t const part = (mapped + state + parts - 1) / parts, own = part + part / 8 + staging;
         // Links of the workers may choose windows of 16 chunks of 256 KiB a peer.
-        std::uint64_t const by_links =
-            4_MiB * static_cast<std::uint64_t>(workers) *
-            std::max(std::size_t{1}, sizeof(accumulator<element>) / sizeof(element));
+        std::uint64_t const by_links = 4_MiB * widest * static_cast<std::uint64_t>(workers);
         return {own + of_process, mapped + state + std::max(staging, by_links) + of_address_space};
     }
     HERRING_SETUP static void serve(world& ranks, layout tensors) {
@@ -102,7 +99,8 @@ template <class Element> struct served<rejected<Element>> {
 /// Cost:    `join` takes three round trips to the service and the start of a process more.
 /// Errors:  of `join`: `unreachable`; `refused`: another key, or the service is about to end; `unsupported`
 ///          where it was not compiled with the type; `bad_argument`: more than the tenant's limits;
-///          `no_resources`: others hold it, and who; `mismatch`: another version.
+///          `no_resources`: others hold it, and who; `mismatch`: another version. Workers that reach rank 0
+///          within 2 s have the same error.
 /// Source:  Parameter Hub, SoCC'18: servers of a rack, which jobs share.
 /// Example: herring::world w = herring::join({.servers = herring::served_by<trainer>(
 ///              {"host:7100"}, layout, {.count = 2, .tenant = "alice", .key_file = "alice.key"})});
@@ -126,7 +124,8 @@ lent_servers served_by(std::initializer_list<std::string_view> services, layout 
 ///          staging, and 64 MiB. Its address space is limited to that of all tensors and 512 MiB.
 /// Threads: the constructing one. SIGTERM, SIGINT and SIGHUP are blocked there from `run` on, and have
 ///          to be blocked in others.
-/// Errors:  `bad_argument` naming file and line; `unreachable`: the address; `no_resources`.
+/// Errors:  `bad_argument` naming file and line; `unreachable`: the address; `no_resources`; `unsupported`:
+///          `rate`, where the system forbids it.
 /// Source:  Parameter Hub, SoCC'18.
 /// Example: herring::service<trainer_a, trainer_b> s({.listen = "0.0.0.0:7100", .tenants = "tenants.conf"});
 ///          s.run();

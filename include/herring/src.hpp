@@ -48,6 +48,7 @@
 #include "herring/plan/division_impl.hpp"
 #include "herring/plan/plan_impl.hpp"
 #include "herring/service/service_impl.hpp"
+#include "herring/service/service_request_impl.hpp"
 #include "herring/session/checkpoint_impl.hpp"
 #include "herring/session/construction_impl.hpp"
 #include "herring/session/cores_impl.hpp"

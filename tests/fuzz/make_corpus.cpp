@@ -144,8 +144,7 @@ void service_corpus() {
         .workers = 3, .address = "10.0.0.1:4711", .seals = true, .timeout = std::chrono::seconds(7)};
     wish.tensors = {{"a", 5, 1}, {"", 0, 0}};
     write("service", "ask", joined({0}, leasing::write(wish)));
-    write("service", "orders",
-          joined({1}, leasing::write(leasing::orders{1, std::string(64, 'a'), "/srv", wish})));
+    write("service", "orders", joined({1}, leasing::write(leasing::orders{1, "/srv", wish})));
     write("service", "hello", joined({2}, leasing::hello{{}, "alice"}.write()));
     byte_buffer message;
     wire::append_message(message, static_cast<message_kind>(leasing::message::ask), 0, 0,

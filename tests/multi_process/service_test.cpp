@@ -6,6 +6,7 @@
 #include "doctest/doctest.h"
 #include "herring/checkpoint.hpp"
 #include "herring/intra_node/shared_memory.hpp"
+#include "herring/join/gather.hpp"
 #include "herring/optimizer/adamw.hpp"
 #include "herring/service/messages.hpp"
 #include "herring/training.hpp"
@@ -14,13 +15,19 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
+#include <cstddef>
 #include <span>
 #include <sstream>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 
@@ -150,9 +157,13 @@ TEST_CASE("service: what others hold is waited for, or refused with who holds it
         job elsewhere(files, 1, either, [](world& w) { steps(w, 2); });
         CHECK_MESSAGE(elsewhere.failures() == 0, elsewhere.said());
         CHECK(second.says("lends 1 ranks"));
+        CHECK(lender.reaches("waiting_jobs{tenant=\"bob\"}", 1));
+        CHECK(lender.reaches("waiting_seconds{tenant=\"bob\"}", 0.001));
         for (pid_t const pid : holds.pids) ::kill(pid, SIGKILL);
         (void)holds.failures();
         CHECK_MESSAGE(waits.failures() == 0, waits.said());
+        CHECK(lender.reaches("granted_jobs_total{tenant=\"bob\"}", 1));
+        CHECK(lender.reaches("waited_seconds_total{tenant=\"bob\"}", 0.001));
     }
     CHECK(lender.says("tenant bob has given its ranks back"));
 }
@@ -197,7 +208,35 @@ bool has_rates(pid_t service, std::vector<int> const& due) {
     return false;
 }
 
+/// A service that may not copy sockets of other processes, as in a container.
+struct confined : lends {
+    explicit confined(service_options options) : lends((forbid(), std::move(options))) {}
+    static void forbid() {
+        sock_filter rules[] = {{BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(seccomp_data, nr)},
+                               {BPF_JMP | BPF_JEQ | BPF_K, 0, 1, SYS_pidfd_getfd},
+                               {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ERRNO | EPERM},
+                               {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW}};
+        sock_fprog const all{4, rules};
+        if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+            ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &all) != 0)
+            throw std::runtime_error("no filter of system calls");
+    }
+};
+
 } // namespace
+
+TEST_CASE("service: what it cannot have at its start it names, with what to do") {
+    tenant_files files;
+    service_process<confined> paces(files, {.rate = 1000});
+    REQUIRE(paces.says("(pidfd_getfd: Operation not permitted); allow it: --cap-add SYS_PTRACE"));
+    CHECK(paces.end() == 1);
+    service_process<confined> divides_nothing(files);
+    CHECK(divides_nothing.says("listens on"));
+    service_process<lends> same_port(files, {.listen = divides_nothing.address});
+    REQUIRE(same_port.says("cannot listen on " + same_port.address + ": Address already in use; give"));
+    CHECK(same_port.end() == 1);
+    CHECK(divides_nothing.running());
+}
 
 TEST_CASE("service: the network is divided by shares among tenants that are busy, and by ranks within one") {
     tenant_files files;
@@ -207,6 +246,7 @@ TEST_CASE("service: the network is divided by shares among tenants that are busy
     auto const go_on = [](world& w) { steps(w, 1'000'000'000); };
     job first(files, 1, wish(files, lender.address, "alice", 1), go_on);
     CHECK(has_rates(lender.pid, {1000}));
+    CHECK(lender.reaches("busy_share{tenant=\"alice\"}", 0.5));
     job other(files, 1, wish(files, lender.address, "bob", 1), [&](world& w) {
         sums reduce(w, tensors);
         while (true) {
@@ -223,6 +263,63 @@ TEST_CASE("service: the network is divided by shares among tenants that are busy
     *pauses = false;
     CHECK(has_rates(lender.pid, {375, 250, 375}));
     ::munmap(pauses, 4096);
+}
+
+namespace {
+
+int ends[2]; // of a socket between two ranks
+
+/// A gather of two ranks.
+struct pair_gather {
+    std::size_t rank;
+
+    std::vector<std::string> operator()(std::span<std::byte const> mine) const {
+        std::vector<std::string> all(2, std::string(4096, '\0'));
+        std::string& others = all[1 - rank];
+        all[rank].assign(reinterpret_cast<char const*>(mine.data()), mine.size());
+        ssize_t const sent = ::send(ends[rank], mine.data(), mine.size(), 0),
+                      got = ::recv(ends[rank], others.data(), others.size(), 0);
+        if (sent != static_cast<ssize_t>(mine.size()) || got < 0) throw std::runtime_error("no other rank");
+        others.resize(static_cast<std::size_t>(got));
+        return all;
+    }
+};
+
+} // namespace
+
+TEST_CASE("service: ranks that MPI's variables name, and those of a gather, are lent servers too") {
+    tenant_files files;
+    service_process<lends> lender(files);
+    auto const work = [](world& w) { steps(w, 3); };
+    job by_variables(files, 2, wish(files, lender.address, "alice", 2), work, std::chrono::seconds(20),
+                     [](join_options& how) {
+                         ::setenv("OMPI_COMM_WORLD_RANK", std::to_string(how.rank).c_str(), 1);
+                         ::setenv("OMPI_COMM_WORLD_SIZE", std::to_string(how.size).c_str(), 1);
+                         how.rank = how.size = -1;
+                         return join(how);
+                     });
+    CHECK_MESSAGE(by_variables.failures() == 0, by_variables.said());
+    REQUIRE(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) == 0);
+    job by_gather(files, 2, wish(files, lender.address, "alice", 2), work, std::chrono::seconds(20),
+                  [](join_options& how) {
+                      how.address.clear();
+                      how.interface = "lo";
+                      how.secret.reset(); // the gather carries one
+                      return join(pair_gather{static_cast<std::size_t>(how.rank)}, how.rank, how.size, how);
+                  });
+    CHECK_MESSAGE(by_gather.failures() == 0, by_gather.said());
+    for (int const end : ends) ::close(end);
+    CHECK(lender.says("job 3 of tenant alice has given its ranks back"));
+}
+
+TEST_CASE("service: where none are lent every worker has the service's words") {
+    tenant_files files;
+    service_process<lends> lender(files, {.ranks = 4});
+    job refused(files, 3, wish(files, lender.address, "alice", 5), [](world&) {});
+    CHECK(refused.failures() == 3);
+    std::string const said = refused.said(), words = "it has 4 ranks, and 5 were asked for";
+    for (std::size_t at = 0, i = 0; i < 3; ++i, at += words.size())
+        CHECK_MESSAGE((at = said.find(words, at)) < said.size(), said);
 }
 
 TEST_CASE("service: tenants are read anew on SIGHUP; a file with an error leaves the last one in force") {

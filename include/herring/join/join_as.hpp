@@ -106,6 +106,9 @@ HERRING_SETUP inline void warn_without_secret(std::vector<descriptor> const& lis
     }
 }
 
+/// For so long rank 0 tells workers that it was lent no servers; those that wait for it look twice a second.
+inline constexpr std::chrono::milliseconds time_to_tell{2'000};
+
 /// Joins as the rank of `who`. `listeners`: sockets on which rank 0 listens already, if any.
 HERRING_SETUP inline world join_as(join_target who, std::chrono::milliseconds timeout,
                                    std::vector<descriptor> listeners = {}) {
@@ -140,16 +143,20 @@ HERRING_SETUP inline world join_as(join_target who, std::chrono::milliseconds ti
             bad_setting({"servers of a service join a world of at most ", most_ranks,
                          " ranks that has a secret, by which strangers are told from them; give "
                          "join_options::secret_file, HERRING_SECRET_FILE or HERRING_SECRET"});
-        if (who.rank == 0) {
-            joining.lent = who.servers->ask(*who.servers, {.workers = workers,
-                                                           .address = joining.address_text,
-                                                           .seals = who.seals != nullptr,
-                                                           .timeout = timeout});
-            joining.secret_of_lent.emplace(secrets{secret(joining.lent.secret), {}, {}});
-            erase(joining.lent.secret);
-            joining.on_drain = who.servers->on_drain;
-        }
-        timeout += who.rank == 0 ? std::chrono::milliseconds(0) : who.servers->queue_for;
+        if (who.rank != 0) timeout += who.servers->queue_for;
+        if (who.rank == 0) try {
+                joining.lent = who.servers->ask(*who.servers, {.workers = workers,
+                                                               .address = joining.address_text,
+                                                               .seals = who.seals != nullptr,
+                                                               .timeout = timeout});
+                joining.secret_of_lent.emplace(secrets{secret(joining.lent.secret), {}, {}});
+                erase(joining.lent.secret);
+                joining.on_drain = who.servers->on_drain;
+            } catch (error const& why) {
+                if (workers == 1) throw;
+                joining.not_lent = why.why();
+                timeout = std::min(timeout, time_to_tell);
+            }
     }
     joining.workers = workers;
     time_point const deadline = deadline_in(timeout);

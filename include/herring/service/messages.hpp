@@ -48,11 +48,6 @@ enum class message : std::uint16_t {
 
 inline constexpr std::size_t most_name = 64, most_text = 1024, most_tensors = 1 << 16, most_ask = 1'000'000;
 
-/// Returns the longest body of a message: of a peer that has not proved itself, and of a tenant.
-constexpr std::size_t most_body(message kind, bool proven) noexcept {
-    return proven && kind == message::ask ? most_ask : most_text;
-}
-
 /// Writes the members of a message, in the order in which `reading` takes them.
 struct writing {
     byte_buffer out{};
@@ -153,21 +148,23 @@ struct ask {
     }
 };
 
-/// The orders of a process that a service starts: the rank that it becomes.
+/// The orders of a process that a service starts: the rank that it becomes. In the file that it reads, the
+/// key of its secret stands before them.
 struct orders {
-    std::uint32_t rank = 0; ///< among the servers
-    std::string secret{};
+    std::uint32_t rank = 0;    ///< among the servers
     std::string checkpoints{}; ///< folder beneath which those of the tenant lie; empty: none
     ask of{};
 
     template <class Io> HERRING_SETUP void members(Io& io) {
         io.number(rank);
-        io.text(secret, most_name);
         io.text(checkpoints, 4096);
         of.members(io);
     }
     bool is_sound() { return of.is_sound(); }
 };
+
+inline constexpr char const* other_version =
+    "it speaks another version of the protocol of services; build both from one version of Herring";
 
 /// Owns the socket; a message is bounded by what its kind may have before anything waits for it.
 class lease_link {
@@ -175,7 +172,8 @@ class lease_link {
     enum class state {
         nothing, ///< so far
         whole,   ///< `kind()` and `body()` are a message, until the next `receive`
-        wrong,   ///< what this protocol does not have, or a message of another version
+        other,   ///< a message of another version of this protocol
+        wrong,   ///< what this protocol does not have
         closed   ///< by the other end, or by the network
     };
 
@@ -210,12 +208,13 @@ class lease_link {
         bytes_.in.drop(std::exchange(used_, 0));
         while (true) {
             parsed_message const got = bytes_.parse(0, [this](wire::head const& h) noexcept {
-                return most_body(static_cast<message>(h.type), proven_);
+                return proven_ && static_cast<message>(h.type) == message::ask ? most_ask : most_text;
             });
-            if (got.is == parsed_message::state::whole && got.front.version == protocol_version) {
+            if (got.is == parsed_message::state::whole) {
+                used_ = got.bytes;
+                if (got.front.version != protocol_version) return state::other;
                 kind_ = static_cast<message>(got.front.type);
                 body_ = got.body;
-                used_ = got.bytes;
                 return state::whole;
             }
             if (got.is != parsed_message::state::incomplete) return state::wrong;

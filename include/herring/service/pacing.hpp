@@ -9,15 +9,19 @@
 #include "herring/machine/descriptor.hpp"
 
 #include <algorithm>
+#include <cerrno>
+#include <csignal>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <string>
 
 #include <dirent.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 namespace HERRING_NAMESPACE::detail::leasing {
@@ -56,11 +60,30 @@ struct served_rank {
     static constexpr std::uint64_t quiet = 4096; ///< bytes between two looks that heartbeats have
 };
 
+/// Returns 0 if the system lets this process copy the sockets of those that it starts, else why not, as in
+/// errno. Tries it with a child, which it forks, and `held`, a descriptor that is open.
+HERRING_SETUP inline int fault_of_copies(int held) noexcept {
+    pid_t const parent = ::getpid(), child = ::fork();
+    if (child < 0) return errno;
+    if (child == 0) {
+        if (::prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && ::getppid() == parent) ::pause();
+        ::_exit(0);
+    }
+    descriptor const of(static_cast<int>(::syscall(SYS_pidfd_open, child, 0u)));
+    descriptor const copy(of.get() < 0 ? -1
+                                       : static_cast<int>(::syscall(SYS_pidfd_getfd, of.get(), held, 0u)));
+    int const why = copy.get() < 0 ? errno : 0;
+    ::kill(child, SIGKILL);
+    ::waitpid(child, nullptr, 0);
+    return why;
+}
+
 /// Returns the rate of each rank of a tenant: its part of what it divides, by share, with other tenants that
-/// are busy.
+/// are busy; 0, which is no limit, only where the whole rate is.
 constexpr std::uint64_t rate_of_rank(std::uint64_t rate, int share, int others, int busy_ranks) noexcept {
-    return rate * static_cast<std::uint64_t>(share) / static_cast<std::uint64_t>(share + others) /
-           static_cast<std::uint64_t>(std::max(busy_ranks, 1));
+    return std::max(std::min(rate, std::uint64_t{1}),
+                    rate * static_cast<std::uint64_t>(share) / static_cast<std::uint64_t>(share + others) /
+                        static_cast<std::uint64_t>(std::max(busy_ranks, 1)));
 }
 
 } // namespace HERRING_NAMESPACE::detail::leasing

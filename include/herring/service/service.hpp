@@ -21,8 +21,7 @@ struct service_options {
     std::string tenants{};    ///< the file of tenants, read anew on SIGHUP
     int ranks = 0;            ///< server ranks at once; 0: as many as this process may use cores
     std::uint64_t memory = 0; ///< bytes of all ranks; 0: what is free at the start
-    int rate =
-        0; ///< of the machine's network, in Mbit/s, which tenants share by their shares; 0: they do not
+    int rate = 0; ///< of the network, in Mbit/s, which tenants share by their shares; 0: they do not
     /// Told to stop, the service leaves its jobs so long to save and leave.
     std::chrono::milliseconds drain_time{30'000};
     std::string metrics{}; ///< a file in the text format of Prometheus, written each second; empty: none
@@ -44,7 +43,7 @@ struct served_type {
 
 /// Asks the services in turn, until one grants; where all are busy, waits at them for `queue_for`. By rank 0.
 ///
-/// Blocks:  5 s at most for each service that does not answer, and `queue_for`.
+/// Blocks:  5 s at most for each address of a service that does not answer, and `queue_for`.
 /// Errors:  `refused`, `no_resources`, `mismatch`, `unreachable`, `unsupported`, `bad_argument`, with what
 ///          each service said.
 HERRING_SEPARABLE lease ask_services(lent_servers const& wanted, lease_terms const& of);
@@ -62,6 +61,7 @@ HERRING_SEPARABLE void serve_if_started(std::span<served_type const> types);
 
 #ifndef HERRING_SEPARATE
 #include "herring/service/service_impl.hpp"
+#include "herring/service/service_request_impl.hpp"
 #endif
 
 #endif // HERRING_SERVICE_SERVICE_HPP

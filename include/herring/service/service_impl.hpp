@@ -1,4 +1,4 @@
-// herring: the two ends of a service: rank 0, which asks, and the parent, which starts and takes back ranks.
+// herring: set-up code of service.hpp: the parent, which starts and takes back ranks, and their processes.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_SERVICE_SERVICE_IMPL_HPP
 #define HERRING_SERVICE_SERVICE_IMPL_HPP
@@ -17,10 +17,10 @@
 #include "herring/machine/address.hpp"
 #include "herring/machine/files.hpp"
 #include "herring/machine/free_memory.hpp"
+#include "herring/machine/identity.hpp"
 #include "herring/machine/name_lookup.hpp"
 #include "herring/machine/time.hpp"
 #include "herring/net/handshake.hpp"
-#include "herring/net/life_signs.hpp"
 #include "herring/net/poller.hpp"
 #include "herring/net/sockets.hpp"
 #include "herring/service/messages.hpp"
@@ -47,8 +47,6 @@
 #include <vector>
 
 #include <fcntl.h>
-#include <poll.h>
-#include <sched.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -59,137 +57,8 @@
 
 namespace HERRING_NAMESPACE::detail::leasing {
 
-/// One service that is asked, by rank 0.
-struct asked_service {
-    std::string name;
-    lease_link over{};
-
-    [[noreturn]] HERRING_SETUP void fail(errc what, std::initializer_list<text_part> why) const {
-        throw error(what, 0, -1, "join", {"the service at ", name, ": ", text(why)});
-    }
-    HERRING_SETUP static bool wait_for(int socket, int what, time_point deadline) noexcept {
-        pollfd one{socket, static_cast<short>(what), 0};
-        int got = 0;
-        while ((got = ::poll(&one, 1, poll_timeout(deadline))) <= 0 && clock::now() < deadline) {
-        }
-        return got > 0;
-    }
-
-    HERRING_SETUP void dial() {
-        host_and_port const at = split_address(name, "lent_servers::services");
-        time_point const deadline = deadline_in(silence);
-        std::string why;
-        for (endpoint const& to : resolve(at.host, at.port, deadline, why)) {
-            descriptor made;
-            bool const begun = detail::dial(made, to, silence);
-            int failed = errno;
-            if (begun) {
-                (void)wait_for(made.get(), POLLOUT, deadline);
-                failed = connect_error(made.get());
-                if (failed == 0) return void(over = lease_link(std::move(made)));
-            }
-            why = std::strerror(failed);
-        }
-        fail(errc::unreachable, {"it cannot be reached: ", why, "; see that it runs, and its address"});
-    }
-
-    /// Returns the kind of the next message; throws a refusal.
-    HERRING_SETUP message next() {
-        time_point const deadline = deadline_in(silence);
-        lease_link::state got{};
-        while ((got = over.receive()) == lease_link::state::nothing) {
-            over.flush();
-            if (!wait_for(over.socket(), over.wants_write() ? POLLIN | POLLOUT : POLLIN, deadline))
-                fail(errc::unreachable, {"it did not answer within 5 s: is it stopped, or its host?"});
-        }
-        if (got == lease_link::state::closed)
-            fail(errc::unreachable, {"it closed the connection: did it end, or is it full?"});
-        if (got == lease_link::state::wrong)
-            fail(errc::protocol, {"what listens there is no service of this version"});
-        failure said;
-        if (over.kind() == message::refuse &&
-            wire::read_failure(over.body(), std::numeric_limits<int>::max(), said))
-            fail(said.what, {said.text});
-        return over.kind();
-    }
-
-    HERRING_SETUP lease ask_for(lent_servers const& wanted, lease_terms const& of,
-                                std::chrono::milliseconds queue_for) {
-        auto const from = variables::of_process();
-        std::string const tenant(wanted.tenant.empty() ? from.text("HERRING_TENANT") : wanted.tenant),
-            file(wanted.key_file.empty() ? from.text("HERRING_TENANT_KEY_FILE") : wanted.key_file);
-        if (tenant.empty() || file.empty())
-            bad_setting(
-                {"servers of a service are lent to tenants; give lent_servers::tenant and key_file, or "
-                 "HERRING_TENANT and HERRING_TENANT_KEY_FILE"});
-        secrets const key = read_secrets(file, text({"the key file of tenant '", tenant, "'"}));
-        if (!key.warning.empty()) std::fprintf(stderr, "herring: %s\n", key.warning.c_str());
-        dial();
-        over.send(message::knock);
-        wire::challenge asked;
-        if (next() != message::challenge || !asked.read(over.body()) || !asked.has_secret || asked.seals)
-            fail(errc::protocol, {"what listens there is no service of this version"});
-        byte_buffer challenge, words;
-        challenge.append(over.body());
-        secret_key const by = key.proves.key(asked.salt);
-        wire::dialler_handshake proves;
-        (void)proves.reply(names, words, challenge, asked, hello{{}, tenant}, nullptr, &by);
-        over.send(message::hello, words);
-        wire::proof shown{};
-        std::span<std::byte const> before;
-        if (next() != message::admit || !wire::split_proof(over.body(), before, shown) ||
-            !proves.proves(shown, before))
-            fail(errc::refused, {"it did not prove that it has the key of tenant '", tenant, "'"});
-        over.protect(proves.keys(), false);
-        byte_buffer const wish = write(ask{.type = wanted.type,
-                                           .servers = static_cast<std::uint32_t>(wanted.count),
-                                           .terms = of,
-                                           .queue_for = queue_for,
-                                           .tensors = {wanted.tensors.begin(), wanted.tensors.end()}});
-        if (wish.size() > most_ask || wanted.tensors.size() > most_tensors)
-            fail(errc::bad_argument, {"a layout of ", wanted.tensors.size(), " tensors, in ", wish.size(),
-                                      " bytes; at most ", most_tensors, ", in ", most_ask});
-        over.send(message::ask, wish);
-        message kind{};
-        do kind = next();
-        while (kind == message::wait);
-        if (kind != message::grant) fail(errc::protocol, {"it sent a message that no service sends then"});
-        return {over.release(), secret_text(proves.keys().resumption_key().bytes()), name};
-    }
-
-    static constexpr std::chrono::seconds silence{5};
-};
-
-HERRING_SEPARABLE lease ask_services(lent_servers const& wanted, lease_terms const& of) {
-    if (wanted.services.empty())
-        bad_setting({"join_options::servers names no service; give \"host:port\" of one"});
-    time_point const end = deadline_in(wanted.queue_for);
-    std::vector<std::string> busy;
-    for (std::string_view rest = wanted.services; !rest.empty();) {
-        busy.emplace_back(rest.substr(0, rest.find(',')));
-        rest.remove_prefix(std::min(busy.back().size() + 1, rest.size()));
-    }
-    failure last;
-    std::string all;
-    // First all of them without waiting, where there are several.
-    for (bool waits = busy.size() == 1; !busy.empty(); waits = true) {
-        all.clear();
-        for (std::string const& service : std::exchange(busy, {})) try {
-                auto const left = std::chrono::duration_cast<std::chrono::milliseconds>(end - clock::now());
-                return asked_service{service}.ask_for(wanted, of, waits ? left : left - left);
-            } catch (error const& why) {
-                last = why.why();
-                append(all, {all.empty() ? "" : "; ", last.text});
-                if (!waits && last.what == errc::no_resources && wanted.queue_for.count() > 0)
-                    busy.push_back(service);
-            }
-    }
-    throw error(last.what, 0, -1, "join", all);
-}
-
 /// The variable by which a process that a service has started knows the descriptor of its orders.
 inline constexpr char const* orders_variable = "HERRING_SERVICE_ORDERS";
-inline constexpr int orders_descriptor = 3;
 
 HERRING_SETUP inline auto find_type(std::span<served_type const> all, std::string_view name) noexcept {
     return std::find_if(all.begin(), all.end(), [&](served_type const& one) { return one.name == name; });
@@ -206,7 +75,8 @@ struct client {
     time_point until{}; ///< it is closed or refused then, or its ranks are killed
     time_point since{}, told{};
     byte_buffer challenge{};
-    std::string tenant{}, secret{};
+    std::string tenant{};
+    secret_key key{}; ///< of its ranks' secret, until they have it
     ask wish{};
     need each{};                      ///< of its ranks
     std::vector<served_rank> ranks{}; ///< those that run
@@ -255,9 +125,7 @@ class lender {
   public:
     HERRING_SETUP lender(service_options options, std::span<served_type const> types)
         : options_(std::move(options)), types_(types), tenants_(read_tenants(options_.tenants)) {
-        ::cpu_set_t cores;
-        if (options_.ranks <= 0)
-            options_.ranks = ::sched_getaffinity(0, sizeof cores, &cores) == 0 ? CPU_COUNT(&cores) : 1;
+        if (options_.ranks <= 0) options_.ranks = usable_cores();
         if (options_.memory == 0) options_.memory = free_memory();
         std::memcpy(salt_.data(), random_nonce().data(), salt_.size());
         host_and_port const at = split_address(options_.listen, "service_options::listen", 1, "service");
@@ -271,6 +139,15 @@ class lender {
             throw error(errc::unreachable, -1, -1, "service",
                         {"cannot listen on ", options_.listen, ": ", why,
                          "; give an address of this machine and a free port (ss -ltnp shows who has it)"});
+        int const fault = fault_of_copies(listener_.get());
+        looks_ = fault == 0 && (options_.rate > 0 || !options_.metrics.empty());
+        if (fault != 0 && options_.rate > 0)
+            throw error(errc::unsupported, -1, -1, "service",
+                        {"service_options::rate is set, and the system forbids to limit the sockets of other "
+                         "processes (pidfd_getfd: ",
+                         std::strerror(fault),
+                         "); allow it: --cap-add SYS_PTRACE for a container's seccomp profile, "
+                         "kernel.yama.ptrace_scope 0 or 1, Linux 5.6 or later; or leave rate 0"});
         ::sigset_t ours;
         ::sigemptyset(&ours);
         for (int const one : {SIGTERM, SIGINT, SIGHUP}) ::sigaddset(&ours, one);
@@ -300,11 +177,17 @@ class lender {
             time_point const now = clock::now();
             for (client& c : clients_) look_after(c, now);
             serve_queue(now);
-            if (options_.rate > 0 && now - paced_ >= std::chrono::milliseconds(100)) pace(now);
-            clients_.remove_if([](client const& c) { return c.at == stage::gone; });
+            if (looks_ && now - paced_ >= std::chrono::milliseconds(100)) pace(now);
+            clients_.remove_if([this](client const& c) {
+                bool const ends = c.at == stage::gone && c.ranks.empty();
+                strangers_ += ends && c.tenant.empty();
+                return ends;
+            });
+            tell_of_strangers(now);
             if (options_.metrics.empty() || now - written_ < std::chrono::seconds(1)) continue;
             written_ = now;
-            (void)try_write_whole_file(options_.metrics, metrics(), "service");
+            if (!try_write_whole_file(options_.metrics, metrics(now), "service"))
+                written_ += std::chrono::minutes(1); // a line a minute
         }
         say({"ends: all jobs have left"});
     }
@@ -348,7 +231,7 @@ class lender {
                 auto oldest =
                     of([](client const& c) { return c.at == stage::unknown; }); // a job sends at once
                 if (oldest == clients_.end()) oldest = of([](client const& c) { return c.is_stranger(); });
-                clients_.erase(oldest);
+                on_end(*oldest);
             }
             tune(made.get(), handshake_time);
             client& c = clients_.emplace_back();
@@ -365,7 +248,9 @@ class lender {
             lease_link::state const got = c.over.receive();
             if (got == lease_link::state::nothing) return;
             message const kind = c.over.kind();
-            if (got != lease_link::state::whole)
+            if (got == lease_link::state::other && c.at == stage::unknown)
+                refuse(c, errc::mismatch, {other_version});
+            else if (got != lease_link::state::whole)
                 on_end(c);
             else if (c.at == stage::unknown && kind == message::knock)
                 challenge(c);
@@ -379,8 +264,8 @@ class lender {
     }
 
     HERRING_SETUP void on_end(client& c) {
-        if (c.at != stage::running) return void(c.at = stage::gone);
         thread_.forget(c.over.socket()); // a connection that has ended stays readable
+        if (c.at != stage::running) return void(c.at = stage::gone);
         c.until = std::min(c.until, clock::now() + grace);
     }
 
@@ -407,7 +292,7 @@ class lender {
             return o.tenant == who->name && o.at != stage::running;
         });
         c.tenant = who->name;
-        c.secret = secret_text(proven->resumption_key().bytes());
+        c.key = proven->resumption_key();
         c.over.send(message::admit, proven->proof_of_acceptor({}));
         c.over.protect(*proven, true);
         c.at = stage::proven;
@@ -459,17 +344,28 @@ class lender {
 
     HERRING_SETUP void refuse(client& c, errc what, std::initializer_list<text_part> why) {
         failure const said = failure::make(what, -1, -1, "service", why);
-        say({"refuses ", c.from, c.tenant.empty() ? "" : ", tenant ", c.tenant, ": ", said.text});
+        if (c.tenant.empty())
+            last_stranger_ = text({"; the last that was refused: ", c.from, ": ", said.text});
+        else
+            say({"refuses ", c.from, ", tenant ", c.tenant, ": ", said.text});
         c.over.send(message::refuse, wire::write_failure(said));
         c.over.finish();
         c.at = stage::ending; // until the other end has read it
         c.until = clock::now() + handshake_time;
     }
 
+    /// One line a second at most, however many there are.
+    HERRING_SETUP void tell_of_strangers(time_point now) {
+        if (strangers_ == strangers_told_ || now - strangers_told_at_ < std::chrono::seconds(1)) return;
+        say({strangers_ - std::exchange(strangers_told_, strangers_),
+             " connections ended without a proof of a tenant's key", std::exchange(last_stranger_, {})});
+        strangers_told_at_ = now;
+    }
+
     // ---- admission ----------------------------------------------------------------------------------------
 
-    HERRING_SETUP tenant const* find_tenant(std::string_view name) const noexcept {
-        for (tenant const& t : tenants_)
+    HERRING_SETUP tenant* find_tenant(std::string_view name) noexcept {
+        for (tenant& t : tenants_)
             if (t.name == name) return &t;
         return nullptr;
     }
@@ -483,7 +379,7 @@ class lender {
         return all;
     }
 
-    HERRING_SETUP verdict admits(client const& c) const {
+    HERRING_SETUP verdict admits(client const& c) {
         tenant const* const who = find_tenant(c.tenant);
         if (who == nullptr) return {verdict::never, false, "the tenant is none any more"};
         holding const wish = of(c), limits{who->jobs, who->ranks, who->bytes},
@@ -529,14 +425,13 @@ class lender {
 
     // ---- processes ----------------------------------------------------------------------------------------
 
-    HERRING_SETUP pid_t start_rank(client const& c, std::uint32_t rank) const {
-        byte_buffer const told = write(orders{rank, c.secret, find_tenant(c.tenant)->checkpoints, c.wish});
+    HERRING_SETUP pid_t start_rank(client const& c, std::uint32_t rank) {
+        byte_buffer const told = write(orders{rank, find_tenant(c.tenant)->checkpoints, c.wish});
         descriptor const file(::memfd_create("herring-orders", MFD_CLOEXEC));
-        if (file.get() < 0 ||
-            ::write(file.get(), told.data(), told.size()) != static_cast<ssize_t>(told.size()))
-            return -1;
-        std::string line = small_file("/proc/self/cmdline"),
-                    mark = text({orders_variable, "=", orders_descriptor});
+        for (std::span<std::byte const> const part :
+             {std::span<std::byte const>(c.key.bytes()), std::span<std::byte const>(told)})
+            if (::write(file.get(), part.data(), part.size()) != static_cast<ssize_t>(part.size())) return -1;
+        std::string line = small_file("/proc/self/cmdline"), mark = text({orders_variable, "=", file.get()});
         std::vector<char*> arguments, environment;
         for (std::size_t at = 0; at < line.size(); at = line.find('\0', at) + 1)
             arguments.push_back(&line[at]);
@@ -563,10 +458,8 @@ class lender {
         ::prctl(PR_SET_PDEATHSIG, SIGKILL);
         (void)::setpriority(PRIO_PROCESS, 0, std::min(level, 19));
         rlimit const space{c.each.address_space, c.each.address_space}, nothing{0, 0};
-        bool const in_place = file.get() == orders_descriptor;
         if (::getppid() == parent && ::setrlimit(RLIMIT_CORE, &nothing) == 0 &&
-            ::setrlimit(RLIMIT_AS, &space) == 0 && ::lseek(file.get(), 0, SEEK_SET) == 0 &&
-            (in_place ? ::fcntl(orders_descriptor, F_SETFD, 0) : ::dup2(file.get(), orders_descriptor)) >= 0)
+            ::setrlimit(RLIMIT_AS, &space) == 0 && ::fcntl(file.get(), F_SETFD, 0) == 0)
             ::execve("/proc/self/exe", arguments.data(), environment.data());
         ::_exit(127);
     }
@@ -581,8 +474,13 @@ class lender {
             return refuse(c, errc::no_resources,
                           {"it cannot start a process: ", why, "; raise its limits (ulimit -u, -n and -v)"});
         }
+        auto const waited = now - c.since;
         say({"lends ", of(c).text(), " to tenant ", c.tenant, " at ", c.from, ", job ", c.number, ", after ",
-             std::chrono::duration_cast<std::chrono::milliseconds>(now - c.since).count(), " ms"});
+             std::chrono::duration_cast<std::chrono::milliseconds>(waited).count(), " ms"});
+        tenant& of_job = *find_tenant(c.tenant);
+        of_job.waited += waited;
+        ++of_job.granted;
+        c.key = {};
         c.at = stage::running;
         c.until = time_point::max();
         c.over.send(message::grant);
@@ -591,23 +489,13 @@ class lender {
                           std::max<std::chrono::milliseconds>(c.wish.terms.timeout, std::chrono::minutes(1)));
     }
 
-    /// Kills the ranks of a job; `reap` takes them back when they have ended.
+    /// Kills the ranks of a job; `look_after` takes them back when they have ended.
     HERRING_SETUP static void kill(client const& c) noexcept {
         for (served_rank const& one : c.ranks) ::kill(one.process, SIGKILL);
     }
 
     HERRING_SETUP void look_after(client& c, time_point now) {
         c.over.flush();
-        if (c.at == stage::running)
-            reap(c, now);
-        else if (c.at != stage::queued && now >= c.until)
-            c.at = stage::gone;
-        else if (c.at == stage::ending) // one that could not be started as a whole
-            std::erase_if(c.ranks, [](served_rank const& one) {
-                return ::waitpid(one.process, nullptr, WNOHANG) == one.process;
-            });
-    }
-    HERRING_SETUP void reap(client& c, time_point now) {
         std::erase_if(c.ranks, [&](served_rank const& one) {
             int how = 0;
             if (::waitpid(one.process, &how, WNOHANG) != one.process) return false;
@@ -618,47 +506,72 @@ class lender {
             c.until = std::min(c.until, now + grace);
             return true;
         });
+        if (c.at != stage::running) {
+            if (c.at != stage::queued && now >= c.until) c.at = stage::gone;
+            return;
+        }
         if (now >= std::min(c.until, drain_until_)) kill(c); // a later turn takes them back
         if (!c.ranks.empty()) return;
         say({"job ", c.number, " of tenant ", c.tenant, " has given its ranks back"});
         c.at = stage::gone;
     }
 
-    /// Divides the network among the ranks that are busy, of which each tenant's have its share.
+    /// Looks at all ranks, and divides the network among the busy ones: each tenant has its share.
     HERRING_SETUP void pace(time_point now) {
         paced_ = now;
-        auto const busy_of = [&](std::string const& name) {
-            int busy = 0;
+        int shares = 0; // of tenants that are busy
+        for (tenant& t : tenants_) {
+            t.busy = 0;
             for (client const& c : clients_)
-                for (served_rank const& one : c.ranks) busy += c.tenant == name && one.busy;
-            return busy;
-        };
-        for (tenant const& t : tenants_) {
-            int const busy = busy_of(t.name);
-            int others = 0;
-            for (tenant const& other : tenants_)
-                others += &other != &t && busy_of(other.name) > 0 ? other.share : 0;
-            auto const rate = static_cast<std::uint64_t>(options_.rate) * 125'000;
-            for (client& c : clients_)
-                if (c.tenant == t.name)
-                    for (served_rank& one : c.ranks) one.look(rate_of_rank(rate, t.share, others, busy));
+                for (served_rank const& one : c.ranks) t.busy += c.tenant == t.name && one.busy;
+            if (t.busy > 0) shares += t.share;
+        }
+        auto const rate = static_cast<std::uint64_t>(options_.rate) * 125'000;
+        for (client& c : clients_) {
+            tenant* const t = find_tenant(c.tenant);
+            if (t == nullptr) continue;
+            for (served_rank& one : c.ranks) {
+                one.look(rate_of_rank(rate, t->share, shares - (t->busy > 0 ? t->share : 0), t->busy));
+                ++t->looks;
+                t->busy_looks += one.busy;
+            }
         }
     }
 
-    HERRING_SETUP std::string metrics() const {
-        std::string all =
-            text({"# TYPE herring_service_draining gauge\nherring_service_draining ", draining_, "\n"});
-        auto const gauge = [&](char const* name, stage at, auto const& value) {
-            append(all, {"# TYPE herring_service_", name, " gauge\n"});
-            for (tenant const& t : tenants_)
-                append(all, {"herring_service_", name, "{tenant=\"", t.name, "\"} ",
-                             value(held_by(t.name, at)), "\n"});
+    HERRING_SETUP std::string metrics(time_point now) {
+        std::string all = text({"# TYPE herring_service_draining gauge\nherring_service_draining ", draining_,
+                                "\n# TYPE herring_service_unknown_connections_total "
+                                "counter\nherring_service_unknown_connections_total ",
+                                strangers_, "\n"});
+        auto const rows = [&](char const* name, char const* type, auto const& value) {
+            append(all, {"# TYPE herring_service_", name, " ", type, "\n"});
+            for (tenant& t : tenants_)
+                append(all, {"herring_service_", name, "{tenant=\"", t.name, "\"} ", value(t), "\n"});
         };
-        gauge("jobs", stage::running, [](holding const& h) { return h.jobs; });
-        gauge("ranks", stage::running, [](holding const& h) { return h.ranks; });
-        gauge("bytes", stage::running, [](holding const& h) { return h.bytes; });
-        gauge("waiting_jobs", stage::queued, [](holding const& h) { return h.jobs; });
-        gauge("waiting_ranks", stage::queued, [](holding const& h) { return h.ranks; });
+        for (stage const at : {stage::running, stage::queued}) {
+            std::string const front = at == stage::queued ? "waiting_" : "";
+            auto const held = [&](char const* name, auto what) {
+                rows((front + name).c_str(), "gauge",
+                     [&](tenant const& t) { return held_by(t.name, at).*what; });
+            };
+            held("jobs", &holding::jobs);
+            held("ranks", &holding::ranks);
+            held("bytes", &holding::bytes);
+        }
+        rows("waiting_seconds", "gauge", [&](tenant const& t) {
+            time_point first = now;
+            for (client const& c : clients_)
+                if (c.at == stage::queued && c.tenant == t.name) first = std::min(first, c.since);
+            return std::to_string(std::chrono::duration<double>(now - first).count());
+        });
+        rows("waited_seconds_total", "counter",
+             [](tenant const& t) { return std::to_string(t.waited.count()); });
+        rows("granted_jobs_total", "counter", [](tenant const& t) { return t.granted; });
+        if (looks_)
+            rows("busy_share", "gauge", [](tenant& t) {
+                std::uint64_t const busy = std::exchange(t.busy_looks, 0), of = std::exchange(t.looks, 0);
+                return std::to_string(of == 0 ? 0.0 : static_cast<double>(busy) / static_cast<double>(of));
+            });
         return all;
     }
 
@@ -678,18 +591,22 @@ class lender {
     wire::salt salt_{};
     std::list<client> clients_; // in the order in which they came
     std::uint64_t next_number_ = first_client;
-    time_point drain_until_ = time_point::max(), written_{}, paced_{};
-    bool draining_ = false;
+    std::uint64_t strangers_ = 0, strangers_told_ = 0; // connections that ended without a proof
+    std::string last_stranger_;
+    time_point drain_until_ = time_point::max(), written_{}, paced_{}, strangers_told_at_{};
+    bool draining_ = false, looks_ = false;
 };
 
 HERRING_SEPARABLE void run_service(service_options const& options, std::span<served_type const> types) {
     lender(options, types).run();
 }
 
-/// Serves the rank that the orders name.
-HERRING_SETUP inline void serve_as_ordered(std::span<served_type const> types, std::string const& file) {
+/// Serves the rank that the orders name. Erases `file`, which has them and a secret.
+HERRING_SETUP inline void serve_as_ordered(std::span<served_type const> types, std::string& file) {
+    constexpr std::size_t key = secret_key::size;
+    auto const bytes = std::as_bytes(std::span(file));
     orders told;
-    bool const sound = read(told, std::as_bytes(std::span(file)));
+    bool const sound = bytes.size() >= key && read(told, bytes.subspan(key));
     auto const type = find_type(types, told.of.type);
     if (!sound || type == types.end())
         throw error(errc::internal, -1, -1, "service", "orders that no service of this build gives");
@@ -701,21 +618,24 @@ HERRING_SETUP inline void serve_as_ordered(std::span<served_type const> types, s
                      std::strerror(errno));
     lease_terms const& terms = told.of.terms;
     if (terms.seals) ::setenv("HERRING_CONTROL", "sealed", 1);
-    world ranks = join({.rank = terms.workers + static_cast<int>(told.rank),
-                        .size = terms.workers + static_cast<int>(told.of.servers),
-                        .address = terms.address,
-                        .role = role::server,
-                        .secret = told.secret,
-                        .timeout = terms.timeout});
+    join_options how{.rank = terms.workers + static_cast<int>(told.rank),
+                     .size = terms.workers + static_cast<int>(told.of.servers),
+                     .address = terms.address,
+                     .role = role::server,
+                     .secret = secret_text(bytes.first<key>()),
+                     .timeout = terms.timeout};
+    erase(file);
+    world ranks = join(how);
+    erase(*how.secret);
     type->serve(ranks, layout(std::move(told.of.tensors)));
 }
 
 HERRING_SEPARABLE void serve_if_started(std::span<served_type const> types) {
     char const* const mark = std::getenv(orders_variable);
     if (mark == nullptr) return;
+    descriptor const orders(std::atoi(mark));
+    std::string file = small_file(text({"/proc/self/fd/", orders.get()}));
     ::unsetenv(orders_variable);
-    std::string const file = small_file(text({"/proc/self/fd/", orders_descriptor}));
-    ::close(orders_descriptor);
     int status = 0;
     try {
         serve_as_ordered(types, file);

@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -31,6 +32,12 @@ struct tenant {
     int ranks = 0, jobs = 0;
     std::uint64_t bytes = 0;   ///< memory of all its server ranks
     std::string checkpoints{}; ///< folder beneath which its checkpoints lie; empty: it has none
+
+    /// Counts of a service, since it read the file: ranks that are busy; looks at ranks, and those that found
+    /// one busy, since the metrics were written; jobs that were granted, and the time that they had waited.
+    int busy = 0;
+    std::uint64_t looks = 0, busy_looks = 0, granted = 0;
+    std::chrono::duration<double> waited{};
 };
 
 /// Reads "4096", "512M" or "16G"; 0 for any other text.

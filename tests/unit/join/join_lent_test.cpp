@@ -109,6 +109,32 @@ TEST_CASE("join with lent servers: a worker's place is not had by the lease's se
     ::close(ends[0]);
 }
 
+TEST_CASE("join with lent servers: where none are lent, rank 0 tells the workers, and waits for no other") {
+    std::string const address = free_address();
+    auto const said = [&](int number, bool alone) {
+        join_options how = rank(number, address, of_job);
+        how.role = role::worker;
+        how.servers.count = 1;
+        if (alone) how.size = 3;
+        how.timeout = 10s;
+        how.servers.ask = [](lent_servers const&, detail::lease_terms const&) -> detail::lease {
+            throw error(errc::no_resources, 0, -1, "join", "the service is full");
+        };
+        try {
+            (void)join(how);
+        } catch (error const& why) {
+            return std::string(to_string(why.code())) + ": " + why.why().text;
+        }
+        return std::string("joined");
+    };
+    std::string of_worker;
+    std::thread worker([&] { of_worker = said(1, false); });
+    CHECK(said(0, false) == "no resources: the service is full");
+    worker.join();
+    CHECK(of_worker == "no resources: the service is full");
+    CHECK(said(0, true) == "no resources: the service is full"); // no worker comes
+}
+
 TEST_CASE("join with lent servers: bytes over the lease are news, and its end is that of the servers") {
     std::string const address = free_address();
     std::atomic<int> told{0};

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <csignal>
 #include <cstdint>
 #include <utility>
@@ -77,6 +78,13 @@ TEST_CASE("pacing: another process's TCP sockets are counted and paced, and none
     CHECK(::poll(&end, 1, 10'000) == 1); // the other end has gone with the process
     rank.look(1);                        // of a process that there is not
     CHECK(rank.sockets == 0);
+}
+
+TEST_CASE("pacing: whether sockets of children can be copied is tried, and leaves no child") {
+    auto [one, other] = connected();
+    CHECK(fault_of_copies(one.get()) == 0);
+    CHECK(fault_of_copies(-1) == EBADF);
+    CHECK(::waitpid(-1, nullptr, WNOHANG) == -1);
 }
 
 TEST_CASE("pacing: a rank's rate is its tenant's part, divided by its busy ranks") {

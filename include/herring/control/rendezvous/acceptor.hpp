@@ -66,6 +66,7 @@ class acceptor : public control_endpoint<coordinator> {
 
     /// Ends joining: not all ranks came in time.
     HERRING_SETUP void on_join_timeout() {
+        if (settings_.not_lent.what != errc::ok) return end_joining(settings_.not_lent);
         end_joining(registration_.timed_out(registration::absent(connections_.places()),
                                             settings_.address_text, settings_.timeout, last_trouble_));
     }
@@ -230,7 +231,10 @@ class acceptor : public control_endpoint<coordinator> {
         from.until = time_point::max();
         registration_.admit(said);
         admit(from, proven);
-        if (registration::absent(connections_.places()).empty()) welcome();
+        auto const absent = static_cast<int>(registration::absent(connections_.places()).size());
+        if (absent == 0) welcome();
+        if (settings_.not_lent.what != errc::ok && absent == settings_.size - settings_.workers)
+            end_joining(settings_.not_lent);
     }
 
     HERRING_SETUP void challenge(connection& to) {

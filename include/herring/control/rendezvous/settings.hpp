@@ -4,6 +4,7 @@
 #define HERRING_CONTROL_RENDEZVOUS_SETTINGS_HPP
 
 #include "herring/base/config.hpp"
+#include "herring/base/error.hpp"
 #include "herring/base/fixed_array.hpp"
 #include "herring/base/shared_handler.hpp"
 #include "herring/control/control.hpp"
@@ -38,7 +39,8 @@ struct settings {
     lease lent{};                            // rank 0: their grant, as long as the world lives
     std::optional<secrets> secret_of_lent{}; // rank 0: what they prove, and no other rank
     failure_handler on_drain{};
-    std::optional<secrets> secret{};      // none: no rank has to prove anything
+    failure not_lent{};              // rank 0: why no servers are lent; the workers are told, and it ends
+    std::optional<secrets> secret{}; // none: no rank has to prove anything
     seal_provider const* seals = nullptr; // control connections, where there is a secret
     time_point deadline{};
     std::chrono::milliseconds timeout{60'000}; // before `deadline`, for the error
