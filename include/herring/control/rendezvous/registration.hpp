@@ -129,7 +129,7 @@ class registration {
         if (refusals_ > 0) append(words, {last_refusal_, "; "});
         if (refusals_ > 1) append(words, {"refused in all: ", refusals_, "; "});
         append(words, {not_joined(rank_list(missing), where, timeout)});
-        if (unidentified_ > 0) append(words, {"; connection_set that were no rank's: ", unidentified_});
+        if (unidentified_ > 0) append(words, {"; connections that were no rank's: ", unidentified_});
         if (!trouble.empty()) append(words, {"; ", trouble});
         return failure::make(errc::timeout, 0, missing.empty() ? -1 : missing[0], "join", words);
     }
