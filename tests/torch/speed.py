@@ -1,8 +1,10 @@
 """Times of collectives beside those of torch's Gloo, in turn in the same processes: medians in microseconds.
 
 speed.py RANKS TURNS [cuda]: tensors of the host, or of the first CUDA device, which all ranks share; a call ends with the device.
+With RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT set it is one of the ranks (hosts.sh).
 """
 
+import os
 import statistics
 import sys
 import time
@@ -55,8 +57,18 @@ def measure(rank, size, turns, device):
 
 def main():
     size, turns, device = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3] if len(sys.argv) > 3 else "cpu"
-    rows = ranks.run(size, measure, turns, device, within=400)[0]
-    print(f"{size} ranks, one machine, tensors of {device}; µs, medians of {turns} turns")
+    if "RANK" in os.environ:
+        import herring_torch  # noqa: F401
+        torch.set_num_threads(1)
+        dist.init_process_group("herring")
+        rows, where = measure(dist.get_rank(), size, turns, device), "a host each"
+        rank = dist.get_rank()
+        dist.destroy_process_group()
+        if rank != 0:
+            return
+    else:
+        rows, where = ranks.run(size, measure, turns, device, within=400)[0], "one machine"
+    print(f"{size} ranks, {where}, tensors of {device}; µs, medians of {turns} turns")
     for operation, n, times in rows:
         ratio = times["gloo"] / times["herring"]
         print(f"{operation:15} {n:>9} B  gloo {times['gloo']:>10.0f}  herring {times['herring']:>10.0f}  x {ratio:.1f}")
