@@ -4,8 +4,8 @@
 #
 #   bench/plot.py JSON OUT.svg --suite shm[,tcp] [--ranks 2,4] [--width 900]
 #
-# JSON is what bench/run writes (build/bench/results.json); suites are its TITLES in bench/report.py. A panel a suite and number of ranks, both
-# axes logarithmic. Contenders differ in marker and stroke, not in colour alone. The line of figures below a panel is how many times
+# JSON is what bench/run writes (build/bench/results.json); suites are its TITLES in bench/report.py. A panel a suite and number
+# of ranks, both axes logarithmic. Contenders differ in marker and stroke, not in colour alone. The line of figures below a panel is how many times
 # as fast Herring is, from the caller's memory where that was measured, as the fastest peer; the grey line is what nothing can beat on that machine.
 import argparse
 import html
@@ -88,7 +88,7 @@ def main():
     with open(asked.json) as file:
         rows = [r for r in json.load(file)["rows"] if r["suite"] in suites and not r["table"] and r["what"].split(" (")[0] in STYLES]
     counts = [int(n) for n in asked.ranks.split(",") if n] or sorted({r["ranks"] for r in rows})
-    panels = [(TITLES[suite] + f", {n} ranks", [r for r in rows if r["suite"] == suite and r["ranks"] == n]) for suite in suites for n in counts]
+    panels = [(f"{TITLES.get(suite, suite)}, {n} ranks", [r for r in rows if r["suite"] == suite and r["ranks"] == n]) for suite in suites for n in counts]
     if not all(of for _, of in panels) or not panels:
         parser.error(f"{asked.json} has no rows of suite {asked.suite} with {asked.ranks or 'any'} ranks")
     shown = [name for name in STYLES if any(r["what"].split(" (")[0] == name for _, of in panels for r in of)]

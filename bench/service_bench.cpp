@@ -4,8 +4,9 @@
 //   service_bench serve HOST:PORT TENANTS RATE     RATE in Mbit/s
 //   service_bench clock                            prints the seconds of the clock of --begin
 //   service_bench job --begin SECONDS --seconds SECONDS [--pause SECONDS --seed N] [--services HOST:PORT --tenant NAME --key FILE]
-//                                 a step sums a megabyte, after a pause of half to one and a half of what is given; joins by HERRING_RANK, _SIZE, _ADDR and _ROLE, 2 s before the window, with one server that a
-//                                 service lends, if services are given; worker 0 prints steps a second, and the milliseconds of join
+//                                 joins by HERRING_RANK, _SIZE, _ADDR and _ROLE, 2 s before the window, with one server that a service lends,
+//                                 if services are given; a step sums a megabyte, after a pause of half to one and a half of what is given;
+//                                 worker 0 prints steps a second, and the milliseconds of join
 #include "harness.hpp"
 
 #include <herring/herring.hpp>

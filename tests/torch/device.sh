@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# On a machine with a GPU: builds the package of examples/14_pytorch for its torch as users do, runs device.py, and measures.
+# On a machine with a GPU: builds the package of examples/14_pytorch for its torch as users do, runs device.py, and measures. Downloads nothing.
 #
-#   tests/torch/device.sh [PYTHON]     [python3] has torch, setuptools, wheel and ninja; 6 minutes at most; downloads nothing
+#   tests/torch/device.sh [PYTHON]     [python3] has torch, setuptools, wheel and ninja; 3 minutes on 16 cores, each part ended in time
 #   tests/torch/device.sh --times      measures with what was built before
 set -euo pipefail
 cd "$(dirname "$0")/../.."
