@@ -212,9 +212,12 @@ template <class Reducer> class collectives_case {
         auto const made = [&](int rank) {
             std::vector<U> all(n);
             std::uint64_t bits = 0x9e37'79b9'7f4a'7c15u * static_cast<std::uint64_t>(rank + 64 * turn_ + 1);
-            for (std::byte& one : std::as_writable_bytes(std::span(all))) {
+            for (auto bytes = std::as_writable_bytes(std::span(all)); !bytes.empty();) {
                 bits = bits * 6364136223846793005u + 1442695040888963407u;
-                one = static_cast<std::byte>(bits >> 56);
+                std::uint64_t const mixed = bits ^ bits >> 29;
+                std::size_t const some = std::min(bytes.size(), sizeof mixed);
+                std::memcpy(bytes.data(), &mixed, some);
+                bytes = bytes.subspan(some);
             }
             return all;
         };
