@@ -18,6 +18,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -121,7 +122,9 @@ TEST_CASE("service: ranks and workers are killed in every phase: no wrong sum, a
     std::vector<pid_t> const of_other = children(lender.pid);
     REQUIRE(of_other.size() == 1);
     char const* const count = std::getenv("HERRING_TEST_KILLS");
-    conformance::dice random(7);
+    std::uint64_t const seed = count == nullptr ? 7 : static_cast<std::uint64_t>(::getpid());
+    CAPTURE(seed);
+    conformance::dice random(seed);
     for (int kill = 0; kill < (count == nullptr ? 30 : std::atoi(count)); ++kill) {
         job one(
             files, 2, wish(files, lender.address, "alice", 2), [](world& w) { steps(w); }, 3s);
