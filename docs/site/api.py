@@ -8,6 +8,7 @@ import re
 
 INSIDE = {"crypto", "engine", "gpu", "kernel", "machine", "net", "session", "step", "torch"}  # folders that programs do not include
 ENTITY = re.compile(r"\s*(struct|class|union|enum(?: class)?)\s+(?:alignas\([^)]*\)\s*|\[\[.*?\]\]\s*)?(\w+)\b")
+LABEL = re.compile(r"(Shape|Units|Cost|Collective|Blocks|Threads|Stream|Memory|Lifetime|Errors|Source|Result|Order|Bits|Reads|Returns|Bounds|Layout|Facts|Clause|Traps|Example):\s+(.*)")
 REQUIRES = re.compile(r"(?:[=&|(]|\brequires)\s*requires\s*(\([^{}]*\))?\s*$")
 
 
@@ -54,7 +55,7 @@ class Declaration:
             self.name, self.text = found[2], text
             return
         call = re.search(r"(operator\s*\(\)|operator[^(]*|~?\w+)\s*\(", re.sub(r"\b(explicit|noexcept|requires|__launch_bounds__|decltype)\s*\(", lambda m: " " * len(m[0]), head[skip:]))
-        name = re.search(r"\b(?:concept|using)\s+(\w+)\s*=|\btypedef .*?\(\*(?=(\w+))", head) or (call if call and "=" not in head[skip : skip + call.start()] else None) or re.search(r"(\w+)\s*(?:<[^=]*>\s*)?(?:\[[^\]]*\]\s*)?(?:=|;|\{|:(?!:))", head[skip:])
+        name = re.search(r"\b(?:concept|using)\s+(\w+)\s*=|\(\*(?=(\w+)\)\()", head) or (call if call and "=" not in head[skip : skip + call.start()] else None) or re.search(r"(\w+)\s*(?:<[^=]*>\s*)?(?:\[[^\]]*\]\s*)?(?:=|;|\{|:(?!:))", head[skip:])
         self.name = re.sub(r"\s+", " ", name[name.lastindex]).strip() if name else text
         start = re.search(r"\)(?:\s*noexcept)?\s*(?<!:):(?!:)", head) if body else None  # initialisers of a constructor
         self.text = (text[: start.end() - 1] if start else text[: len(head)]).rstrip().rstrip(";").rstrip() + ";"
@@ -96,20 +97,22 @@ def declarations(scope, text, mask, at, end, public=True):
 
 
 def in_markdown(block):
-    """A block: what is labelled becomes a list, an example code; the rest are paragraphs."""
+    """A block: what is labelled becomes a list; an example and what is indented by four, code; the rest are paragraphs."""
     text, example = [], False
-    for line in block:
-        label = re.match(r"([A-Z][A-Za-z, ]{1,24}):(\s+)(.*)", line)
-        example = label[1] == "Example" if label else example and line.startswith("  ")
-        words = label[3] if label else line.strip() if not example else line[10:]
-        if example and not words.startswith("`"):
-            text += (["", "**Example**", ""] if label else []) + ["    " + words]
-            continue
-        escaped = "".join(part if i % 2 else re.sub(r"([<\[*_])", r"\\\1", part) for i, part in enumerate(re.split(r"(`[^`]*`)", words)))
-        text.append(f"- **{label[1]}:** {escaped}" if label else "  " + escaped if line.startswith("  ") else escaped)
-        if label and len(text) > 1 and not text[-2].lstrip().startswith(("- ", "  ")) and text[-2]:
-            text.insert(-1, "")
-    return "\n".join(text)
+    for at, line in enumerate(block):
+        label = LABEL.match(line)
+        code = line.startswith("    ") and (at == 0 or not block[at - 1] or block[at - 1].endswith(":") or text[-1:] == [block[at - 1]])  # or goes on
+        example = label[1] == "Example" and not label[2].startswith("`") if label else example and line.startswith("  ")
+        if example:
+            text += (["", "**Example**", ""] if label else []) + ["    " + (label[2] if label else line[10:])]
+        elif code:
+            text += ([""] if text and text[-1] and text[-1] != block[at - 1] else []) + [line]
+        elif label:
+            text += ([] if at == 0 or not text[-1] or LABEL.match(block[at - 1]) or block[at - 1].startswith(" ") else [""]) + [f"- **{label[1]}:** {label[2]}"]
+        else:
+            text.append(("  " if line.startswith("  ") else "") + line.strip())
+    parts = re.split(r"(^    [^\n]*$|`[^`]*`|\*\*\w+(?:, \w+)*:?\*\*)", "\n".join(text), flags=re.M)
+    return "".join(part if i % 2 else re.sub(r"([\[*_])", r"\\\1", part).replace("<", "&lt;") for i, part in enumerate(parts))
 
 
 def dedented(text):
@@ -121,7 +124,7 @@ def shown(one, classes):
     members = [m for m in one.members if m.public] + [m for base in one.bases for m in all_members(base, classes)]
     code = one.text
     if one.members or one.bases:
-        code += " {\n" + "".join("    " + re.sub(r"^ +(?=\S)", lambda s: s[0][4:] if len(s[0]) > 8 else "        ", m.text, flags=re.M) + m.behind + "\n" for m in members) + "};"
+        code += " {\n" + "".join("    " + re.sub(r"^ +(?=\S)", lambda s: s[0][4:] if len(s[0]) > 8 else "        ", m.text, flags=re.M) + (";" if m.members or m.bases else "") + m.behind + "\n" for m in members) + "};"
     elif not code.endswith(";"):
         code += ";"
     yield f"```cpp\n{code}\n```\n\n{in_markdown(one.block)}\n"
@@ -163,7 +166,7 @@ def pages(include):
             continue
         about = re.match(r"// herring: (.*)", header.read_text())[1]
         page = result.setdefault(folder, [f"# {'Reducers, ensembles' if folder == 'herring' else folder.replace('_', ' ').capitalize()}\n"])
-        page.append(f"## {name}\n\n{about[0].upper()}{about[1:]}\n")
+        page.append(f"## {name}\n\n{about}\n")
         before = None
         for one in public:
             title = f"{one.scope}::{one.name}".removeprefix("herring::")
