@@ -40,8 +40,9 @@ HERRING_SEPARABLE failure as_seen_by(failure const& why, int rank, std::string_v
         return failure::make(why.what, rank, rank, why.operation, text);
     }
     if (why.peer < 0 && why.reporter >= 0) {
-        std::snprintf(text, sizeof text, "rank %d ended with: %s: %s", why.reporter, to_string(why.what),
-                      why.text);
+        bool const names_kind = why.what != errc::peer_failed; // else an exception of the program's own
+        std::snprintf(text, sizeof text, "rank %d ended with: %s%s%s", why.reporter,
+                      names_kind ? to_string(why.what) : "", names_kind ? ": " : "", why.text);
         return failure::make(errc::peer_failed, rank, why.reporter, why.operation, text);
     }
     return seen;

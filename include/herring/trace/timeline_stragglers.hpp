@@ -36,20 +36,23 @@ class timeline_stragglers {
         bool is_slow = false;
     };
 
-    /// Takes the timelines of one reducer. Only buckets that all timelines have count.
+    /// Takes the timelines of one reducer. Only buckets that all timelines have count, and of those that all
+    /// ranks submit in one call, such as the parts of a split bucket, the first.
     HERRING_SETUP explicit timeline_stragglers(std::span<timeline_data const> all) {
         std::map<std::uint32_t, std::vector<std::int64_t>> submissions;
+        std::map<std::uint32_t, std::size_t> behind; // execution → ranks that submitted it behind another one
         for (timeline_data const& of : all) {
             aligned_ = aligned_ && (of.rank == 0 || of.is_aligned());
             bound_ns_ = std::max(bound_ns_, static_cast<double>(of.bound_ns()));
             detail::timeline_flights const found(of);
             for (detail::timeline_flight const& f : found.flights)
                 submissions[f.execution].push_back(of.common_ns(f.of.begin));
+            count_behind(of, behind);
         }
         by_rank_.resize(all.size());
         std::vector<std::vector<double>> late(all.size());
         for (auto const& [execution, times] : submissions) {
-            if (times.size() != all.size()) continue;
+            if (times.size() != all.size() || behind[execution] == all.size()) continue;
             ++buckets_;
             std::vector<std::int64_t> sorted = times;
             std::sort(sorted.begin(), sorted.end());
@@ -90,6 +93,17 @@ class timeline_stragglers {
     }
 
   private:
+    // Counts submissions that follow another one without a tensor or a copy that became ready in between: the
+    // parts of a bucket that the plan splits. They are no times of their own.
+    HERRING_SETUP static void count_behind(timeline_data const& of,
+                                           std::map<std::uint32_t, std::size_t>& to) {
+        bool is_behind = false;
+        for (timeline_record const& r : of.records)
+            if (r.what == trace_event::tensor_ready || r.what == trace_event::to_host_end)
+                is_behind = false;
+            else if (r.what == trace_event::bucket_submitted)
+                to[r.execution] += std::exchange(is_behind, true);
+    }
     // A rank is slow if it is last in more than three of four buckets, by more than the error of the clocks
     // and the spread of the others. Among equal ranks each is last in one of n buckets, by the delay of a
     // scheduler.

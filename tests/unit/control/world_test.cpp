@@ -104,6 +104,9 @@ TEST_CASE("world: a failure is told in the words of each rank") {
     CHECK(other.what == errc::peer_failed);
     CHECK(other.peer == 1);
     CHECK(std::string(other.text) == "rank 1 ended with: bad argument: index 9 of 4");
+    // An exception of the program's own: no peer of rank 1 has failed.
+    failure const thrown = failure::make(errc::peer_failed, 1, -1, "launch", "out of data");
+    CHECK(std::string(herring::detail::as_seen_by(thrown, 0).text) == "rank 1 ended with: out of data");
     // A death that was seen from outside ended what this rank was doing.
     failure const outside = failure::make(errc::peer_lost, -1, 1, "launch", "killed");
     CHECK(std::string(herring::detail::as_seen_by(outside, 0, "barrier").operation) == "barrier");

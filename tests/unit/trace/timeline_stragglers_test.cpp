@@ -16,9 +16,10 @@ using timelines::schedule;
 
 namespace {
 
-/// Timelines of `ranks` ranks in 20 steps of one bucket; rank r submits `late(r, step)` ns after the step's begin. Clocks of other
+/// Timelines of `ranks` ranks in 20 steps of one bucket in `parts`; rank r submits `late(r, step)` ns after the step's begin. Clocks of other
 /// ranks than 0 are an hour off, which is known to within 100 ns.
-template <class Late> std::vector<timeline_data> timelines_of(int ranks, Late const& late) {
+template <class Late>
+std::vector<timeline_data> timelines_of(int ranks, Late const& late, std::uint32_t parts = 1) {
     constexpr std::int64_t hour = 3'600'000'000'000;
     std::vector<timeline_data> all;
     for (int r = 0; r < ranks; ++r) {
@@ -26,8 +27,11 @@ template <class Late> std::vector<timeline_data> timelines_of(int ranks, Late co
         schedule s(r, ranks);
         for (std::uint32_t step = 0; step < 20; ++step) {
             std::int64_t const begin = 100'000'000 * std::int64_t{step};
-            s.submitted(begin + late(r, step) - off, step, 0);
-            s.reduced(begin + 90'000'000 - off, step, 0);
+            s.at(begin + late(r, step) - off, herring::trace_event::tensor_ready);
+            for (std::uint32_t part = 0; part < parts; ++part) {
+                s.submitted(begin + late(r, step) - off + part, parts * step + part, part);
+                s.reduced(begin + 90'000'000 - off, parts * step + part, part);
+            }
         }
         s.data.fixes[0] = {.at_ns = -off, .offset_ns = off, .bound_ns = 100};
         all.push_back(s.done());
@@ -54,6 +58,13 @@ TEST_CASE("stragglers: the rank that is slow in each step is named, whatever its
         std::string const said = found.text();
         CHECK_MESSAGE(said.find("rank " + std::to_string(slow) + " is behind: ") == 0, said);
     }
+}
+
+TEST_CASE("stragglers: the parts of a bucket are one submission") {
+    timeline_stragglers const found(timelines_of(
+        4, [](int r, std::uint32_t) { return r == 2 ? std::int64_t{5'000'000} : 0; }, 14));
+    CHECK(found.buckets() == 20);
+    CHECK(found.by_rank()[2].last == 20);
 }
 
 TEST_CASE("stragglers: of equals nobody is named, also where they take turns in being last") {
