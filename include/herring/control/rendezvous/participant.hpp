@@ -72,7 +72,7 @@ class participant final : public link_to_rank_0 {
                     set_failure(each, departure(each.rank, there, each.operation_or_control(),
                                                 "its world was destroyed"));
                 if (each.suspected_at != time_point{})
-                    set_failure(each, each.suspected); // there will be no decision
+                    set_failure(each, without_decision(each, each.suspected));
             }
             return;
         case message_kind::heartbeat:
@@ -164,9 +164,18 @@ class participant final : public link_to_rank_0 {
 
     HERRING_SETUP void suspect(carried_world& w, failure const& why, bool certain) {
         if (rank_0() == nullptr || gone_[0] || why.peer < 0)
-            return set_failure(w, why); // no rank could say more
+            return set_failure(w, without_decision(w, why)); // no rank could say more
         send(w, message_kind::suspicion, certain ? 1 : 0, write_failure(why));
         expect_verdict(w, why);
+    }
+
+    /// Returns the failure of a suspicion on which rank 0 does not decide any more. Once rank 0 has left, no
+    /// rank tells another of its failure: one that is lost then may have waited for rank 0, which left first.
+    HERRING_SETUP failure without_decision(carried_world const& w, failure const& why) const {
+        int const there = w.rank_of(0);
+        if (!gone_[0] || there < 0 || why.peer == there || why.what != errc::peer_lost) return why;
+        return departure(w.rank, there, why.operation,
+                         text({"its world was destroyed, and then rank ", why.peer, " was lost"}));
     }
 
     HERRING_SETUP void send_heartbeat(signs_of_life const& signs) {

@@ -534,6 +534,42 @@ TEST_CASE("rendezvous: rank 0 that lives, and has no verdict yet, is not") {
     lives.join();
 }
 
+TEST_CASE("rendezvous: who is lost when rank 0 has left is not the one: rank 0 left first") {
+    auto const check = [](failure const& why) {
+        CHECK(why.what == errc::peer_lost);
+        CHECK(why.reporter == 1);
+        CHECK(why.peer == 0);
+        CHECK(says(why, "its world was destroyed, and then rank 2 was lost"));
+    };
+    {
+        stage s(forgiving);
+        std::jthread leaves([&] { s.rank_0.reset(); }); // until the others have closed
+        s.rank_2.await(rendezvous::message_kind::leave);
+        s.rank_2.close();
+        leaves.join();
+        check(verdict(*s.rank_1, 2, true));
+    }
+    for (bool const is_late : {false, true}) { // the goodbye comes in place of a decision
+        listener hub;
+        puppet rank_0;
+        std::jthread other([&] { rank_0.let_in(hub, 3, forgiving); });
+        world rank_1 = join(1, 3, hub, forgiving);
+        other.join();
+        std::jthread leaves([&] {
+            rank_0.await(rendezvous::message_kind::suspicion);
+            rank_0.say(rendezvous::message_kind::leave, 1, {});
+            rank_0.close();
+        });
+        failure const& why = verdict(rank_1, 2, !is_late);
+        if (!is_late) {
+            check(why);
+        } else { // rank 0 may have left in order
+            CHECK(why.what == errc::timeout);
+            CHECK(why.peer == 2);
+        }
+    }
+}
+
 TEST_CASE("rendezvous: blame goes where the accused says that it waits") {
     stage s(forgiving);
     std::jthread lives([&] { s.rank_2.live(detail::wait_report{detail::rank_state::waiting, 0}); });
