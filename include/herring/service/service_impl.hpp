@@ -118,6 +118,8 @@ class lender {
     using stage = client::stage;
     static constexpr std::uint64_t listener_key = 0, signal_key = 1, first_client = 2;
     static constexpr std::chrono::milliseconds grace{2'000}, handshake_time{5'000};
+    // A burst of a job that seldom communicates is not to wait for what another has just ended.
+    static constexpr std::chrono::milliseconds between_looks{25};
     static constexpr std::ptrdiff_t most_strangers = 64, most_of_tenant = 64;
     static constexpr std::uint64_t most_shards = 1 << 20, most_elements = std::uint64_t{1} << 43;
     static constexpr char const* about_to_end = "it is about to end; ask another one";
@@ -167,7 +169,8 @@ class lender {
              " ranks, ", bytes_text(options_.memory)});
         epoll_event events[64];
         while (!draining_ || (held_by("").jobs > 0 && clock::now() < drain_until_ + grace)) {
-            int const got = thread_.wait(events, 64, 100);
+            auto const turn = looks_ && !clients_.empty() ? between_looks : std::chrono::milliseconds(100);
+            int const got = thread_.wait(events, 64, static_cast<int>(turn.count()));
             for (int i = 0; i < got; ++i) {
                 if (events[i].data.u64 == signal_key) on_signals();
                 if (events[i].data.u64 == listener_key) accept();
@@ -177,7 +180,7 @@ class lender {
             time_point const now = clock::now();
             for (client& c : clients_) look_after(c, now);
             serve_queue(now);
-            if (looks_ && now - paced_ >= std::chrono::milliseconds(100)) pace(now);
+            if (looks_ && now - paced_ >= between_looks) pace(now);
             clients_.remove_if([this](client const& c) {
                 bool const ends = c.at == stage::gone && c.ranks.empty();
                 strangers_ += ends && c.tenant.empty();
@@ -519,23 +522,24 @@ class lender {
     /// Looks at all ranks, and divides the network among the busy ones: each tenant has its share.
     HERRING_SETUP void pace(time_point now) {
         paced_ = now;
+        for (tenant& t : tenants_) t.busy = 0;
+        auto const for_each_rank = [this](auto&& act) {
+            for (client& c : clients_)
+                if (tenant* const t = find_tenant(c.tenant))
+                    for (served_rank& one : c.ranks) act(*t, one);
+        };
+        for_each_rank([](tenant& t, served_rank& one) {
+            one.look();
+            t.busy += one.busy;
+            t.busy_looks += one.busy;
+            ++t.looks;
+        });
         int shares = 0; // of tenants that are busy
-        for (tenant& t : tenants_) {
-            t.busy = 0;
-            for (client const& c : clients_)
-                for (served_rank const& one : c.ranks) t.busy += c.tenant == t.name && one.busy;
-            if (t.busy > 0) shares += t.share;
-        }
+        for (tenant const& t : tenants_) shares += t.busy > 0 ? t.share : 0;
         auto const rate = static_cast<std::uint64_t>(options_.rate) * 125'000;
-        for (client& c : clients_) {
-            tenant* const t = find_tenant(c.tenant);
-            if (t == nullptr) continue;
-            for (served_rank& one : c.ranks) {
-                one.look(rate_of_rank(rate, t->share, shares - (t->busy > 0 ? t->share : 0), t->busy));
-                ++t->looks;
-                t->busy_looks += one.busy;
-            }
-        }
+        for_each_rank([&](tenant const& t, served_rank& one) {
+            one.limit(rate_of_rank(rate, t.share, shares - (t.busy > 0 ? t.share : 0), t.busy));
+        });
     }
 
     HERRING_SETUP std::string metrics(time_point now) {
