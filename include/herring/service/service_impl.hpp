@@ -186,12 +186,13 @@ class lender {
                 strangers_ += ends && c.tenant.empty();
                 return ends;
             });
-            tell_of_strangers(now);
+            tell_of_refusals(now);
             if (options_.metrics.empty() || now - written_ < std::chrono::seconds(1)) continue;
             written_ = now;
             if (!try_write_whole_file(options_.metrics, metrics(now), "service"))
                 written_ += std::chrono::minutes(1); // a line a minute
         }
+        tell_of_refusals(time_point::max());
         say({"ends: all jobs have left"});
     }
 
@@ -347,22 +348,32 @@ class lender {
 
     HERRING_SETUP void refuse(client& c, errc what, std::initializer_list<text_part> why) {
         failure const said = failure::make(what, -1, -1, "service", why);
-        if (c.tenant.empty())
-            last_stranger_ = text({"; the last that was refused: ", c.from, ": ", said.text});
-        else
-            say({"refuses ", c.from, ", tenant ", c.tenant, ": ", said.text});
+        std::string told = text({c.from, ": ", said.text});
+        if (tenant* const t = find_tenant(c.tenant)) {
+            ++t->refused;
+            t->last_refusal = std::move(told);
+        } else {
+            last_stranger_ = std::move(told);
+        }
         c.over.send(message::refuse, wire::write_failure(said));
         c.over.finish();
         c.at = stage::ending; // until the other end has read it
         c.until = clock::now() + handshake_time;
     }
 
-    /// One line a second at most, however many there are.
-    HERRING_SETUP void tell_of_strangers(time_point now) {
-        if (strangers_ == strangers_told_ || now - strangers_told_at_ < std::chrono::seconds(1)) return;
-        say({strangers_ - std::exchange(strangers_told_, strangers_),
-             " connections ended without a proof of a tenant's key", std::exchange(last_stranger_, {})});
-        strangers_told_at_ = now;
+    /// One line a second at most of strangers, and of each tenant, however many there are.
+    HERRING_SETUP void tell_of_refusals(time_point now) {
+        if (now - refusals_told_at_ < std::chrono::seconds(1)) return;
+        refusals_told_at_ = now;
+        auto const last = [](std::string& of) {
+            return of.empty() ? std::string() : "; the last that was refused: " + std::exchange(of, {});
+        };
+        if (strangers_ != strangers_told_)
+            say({strangers_ - std::exchange(strangers_told_, strangers_),
+                 " connections ended without a proof of a tenant's key", last(last_stranger_)});
+        for (tenant& t : tenants_)
+            if (t.refused > 0)
+                say({"tenant ", t.name, ": refused ", std::exchange(t.refused, 0), last(t.last_refusal)});
     }
 
     // ---- admission ----------------------------------------------------------------------------------------
@@ -597,7 +608,7 @@ class lender {
     std::uint64_t next_number_ = first_client;
     std::uint64_t strangers_ = 0, strangers_told_ = 0; // connections that ended without a proof
     std::string last_stranger_;
-    time_point drain_until_ = time_point::max(), written_{}, paced_{}, strangers_told_at_{};
+    time_point drain_until_ = time_point::max(), written_{}, paced_{}, refusals_told_at_{};
     bool draining_ = false, looks_ = false;
 };
 
