@@ -134,6 +134,28 @@ TEST_CASE("service: what it refuses, it refuses before anything is constructed, 
     CHECK(files.read("log").find("lends") == std::string::npos);
 }
 
+TEST_CASE("service: one line a second at most tells what a tenant is refused, and counts all") {
+    tenant_files files;
+    service_process<lends> lender(files, {.ranks = 4});
+    auto const began = std::chrono::steady_clock::now();
+    for (int i = 0; i < 8; ++i) {
+        job one(files, 1, wish(files, lender.address, "alice", 5), [](world&) {});
+        CHECK(one.failures() == 1);
+    }
+    int refused = 0, lines = 0;
+    for (int i = 0; i < 4000 && refused < 8; ++i) {
+        ::usleep(5'000);
+        std::string const log = files.read("log"), front = "tenant alice: refused ";
+        refused = lines = 0;
+        for (std::size_t at = 0; (at = log.find(front, at)) != log.npos; at += front.size(), ++lines)
+            refused += std::atoi(log.c_str() + at + front.size());
+    }
+    CHECK(refused == 8);
+    CHECK(lines <= (std::chrono::steady_clock::now() - began) / std::chrono::seconds(1) + 2);
+    CHECK(lender.says("; the last that was refused: 127.0.0.1:"));
+    CHECK(lender.says("it has 4 ranks, and 5 were asked for"));
+}
+
 TEST_CASE("service: what others hold is waited for, or refused with who holds it; another service is asked") {
     tenant_files files, other_files;
     service_process<lends> lender(files, {.ranks = 2});

@@ -15,6 +15,8 @@
 #include <cstdint>
 #include <cstdlib>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <dirent.h>
 #include <sys/prctl.h>
@@ -31,33 +33,41 @@ struct served_rank {
     pid_t process = -1;
     std::uint64_t moved = 0;
     std::size_t sockets = 0;
-    bool busy = false; ///< since the last look bytes were moved
+    bool busy = false; ///< since the last look bytes were moved, or some are on their way
 
-    /// Looks at the TCP sockets of the process, and limits what they send together to `rate` bytes a second;
-    /// 0: no limit. Holds no copy of a socket afterwards: one would keep a killed process's connection open.
-    HERRING_SETUP void look(std::uint64_t rate) noexcept {
+    /// Looks at the TCP sockets of the process, and keeps copies of them for `limit`.
+    HERRING_SETUP void look() {
         descriptor const of(static_cast<int>(::syscall(SYS_pidfd_open, process, 0u)));
         DIR* const all = ::opendir(text({"/proc/", process, "/fd"}).c_str());
-        // One of the sockets is the control connection, which needs nothing.
-        std::uint64_t const each =
-            rate == 0 ? ~std::uint64_t{0} : rate / (std::max<std::size_t>(sockets, 2) - 1) + 1;
         std::uint64_t moved_now = 0;
-        sockets = 0;
+        bool waits = false; // a rank that is limited to little may have moved nothing
         while (dirent const* const entry = all == nullptr ? nullptr : ::readdir(all)) {
-            descriptor const copy(
+            descriptor copy(
                 static_cast<int>(::syscall(SYS_pidfd_getfd, of.get(), std::atoi(entry->d_name), 0u)));
             socket_report report;
             if (copy.get() < 0 || !report.read(copy.get())) continue; // no TCP socket
-            ++sockets;
             moved_now += report.acknowledged + report.received;
-            (void)::setsockopt(copy.get(), SOL_SOCKET, SO_MAX_PACING_RATE, &each, sizeof each);
+            waits = waits || report.on_its_way;
+            copies.push_back(std::move(copy));
         }
         if (all != nullptr) ::closedir(all);
-        busy = moved_now > moved + quiet * sockets;
+        sockets = copies.size();
+        busy = waits || moved_now > moved + quiet;
         moved = moved_now;
     }
+    /// Limits what the sockets send together to `rate` bytes a second; 0: no limit. Holds no copy of a socket
+    /// afterwards: one would keep a killed process's connection open.
+    HERRING_SETUP void limit(std::uint64_t rate) noexcept {
+        // One of the sockets is the control connection, which needs nothing.
+        std::uint64_t const each =
+            rate == 0 ? ~std::uint64_t{0} : rate / (std::max<std::size_t>(sockets, 2) - 1) + 1;
+        for (descriptor const& copy : copies)
+            (void)::setsockopt(copy.get(), SOL_SOCKET, SO_MAX_PACING_RATE, &each, sizeof each);
+        copies.clear();
+    }
 
-    static constexpr std::uint64_t quiet = 4096; ///< bytes between two looks that heartbeats have
+    static constexpr std::uint64_t quiet = 1024; ///< bytes between two looks that heartbeats have
+    std::vector<descriptor> copies{};
 };
 
 /// Returns 0 if the system lets this process copy the sockets of those that it starts, else why not, as in

@@ -118,6 +118,8 @@ class lender {
     using stage = client::stage;
     static constexpr std::uint64_t listener_key = 0, signal_key = 1, first_client = 2;
     static constexpr std::chrono::milliseconds grace{2'000}, handshake_time{5'000};
+    // A burst of a job that seldom communicates is not to wait for what another has just ended.
+    static constexpr std::chrono::milliseconds between_looks{25};
     static constexpr std::ptrdiff_t most_strangers = 64, most_of_tenant = 64;
     static constexpr std::uint64_t most_shards = 1 << 20, most_elements = std::uint64_t{1} << 43;
     static constexpr char const* about_to_end = "it is about to end; ask another one";
@@ -167,7 +169,8 @@ class lender {
              " ranks, ", bytes_text(options_.memory)});
         epoll_event events[64];
         while (!draining_ || (held_by("").jobs > 0 && clock::now() < drain_until_ + grace)) {
-            int const got = thread_.wait(events, 64, 100);
+            auto const turn = looks_ && !clients_.empty() ? between_looks : std::chrono::milliseconds(100);
+            int const got = thread_.wait(events, 64, static_cast<int>(turn.count()));
             for (int i = 0; i < got; ++i) {
                 if (events[i].data.u64 == signal_key) on_signals();
                 if (events[i].data.u64 == listener_key) accept();
@@ -177,18 +180,19 @@ class lender {
             time_point const now = clock::now();
             for (client& c : clients_) look_after(c, now);
             serve_queue(now);
-            if (looks_ && now - paced_ >= std::chrono::milliseconds(100)) pace(now);
+            if (looks_ && now - paced_ >= between_looks) pace(now);
             clients_.remove_if([this](client const& c) {
                 bool const ends = c.at == stage::gone && c.ranks.empty();
                 strangers_ += ends && c.tenant.empty();
                 return ends;
             });
-            tell_of_strangers(now);
+            tell_of_refusals(now);
             if (options_.metrics.empty() || now - written_ < std::chrono::seconds(1)) continue;
             written_ = now;
             if (!try_write_whole_file(options_.metrics, metrics(now), "service"))
                 written_ += std::chrono::minutes(1); // a line a minute
         }
+        tell_of_refusals(time_point::max());
         say({"ends: all jobs have left"});
     }
 
@@ -344,22 +348,32 @@ class lender {
 
     HERRING_SETUP void refuse(client& c, errc what, std::initializer_list<text_part> why) {
         failure const said = failure::make(what, -1, -1, "service", why);
-        if (c.tenant.empty())
-            last_stranger_ = text({"; the last that was refused: ", c.from, ": ", said.text});
-        else
-            say({"refuses ", c.from, ", tenant ", c.tenant, ": ", said.text});
+        std::string told = text({c.from, ": ", said.text});
+        if (tenant* const t = find_tenant(c.tenant)) {
+            ++t->refused;
+            t->last_refusal = std::move(told);
+        } else {
+            last_stranger_ = std::move(told);
+        }
         c.over.send(message::refuse, wire::write_failure(said));
         c.over.finish();
         c.at = stage::ending; // until the other end has read it
         c.until = clock::now() + handshake_time;
     }
 
-    /// One line a second at most, however many there are.
-    HERRING_SETUP void tell_of_strangers(time_point now) {
-        if (strangers_ == strangers_told_ || now - strangers_told_at_ < std::chrono::seconds(1)) return;
-        say({strangers_ - std::exchange(strangers_told_, strangers_),
-             " connections ended without a proof of a tenant's key", std::exchange(last_stranger_, {})});
-        strangers_told_at_ = now;
+    /// One line a second at most of strangers, and of each tenant, however many there are.
+    HERRING_SETUP void tell_of_refusals(time_point now) {
+        if (now - refusals_told_at_ < std::chrono::seconds(1)) return;
+        refusals_told_at_ = now;
+        auto const last = [](std::string& of) {
+            return of.empty() ? std::string() : "; the last that was refused: " + std::exchange(of, {});
+        };
+        if (strangers_ != strangers_told_)
+            say({strangers_ - std::exchange(strangers_told_, strangers_),
+                 " connections ended without a proof of a tenant's key", last(last_stranger_)});
+        for (tenant& t : tenants_)
+            if (t.refused > 0)
+                say({"tenant ", t.name, ": refused ", std::exchange(t.refused, 0), last(t.last_refusal)});
     }
 
     // ---- admission ----------------------------------------------------------------------------------------
@@ -519,23 +533,24 @@ class lender {
     /// Looks at all ranks, and divides the network among the busy ones: each tenant has its share.
     HERRING_SETUP void pace(time_point now) {
         paced_ = now;
+        for (tenant& t : tenants_) t.busy = 0;
+        auto const for_each_rank = [this](auto&& act) {
+            for (client& c : clients_)
+                if (tenant* const t = find_tenant(c.tenant))
+                    for (served_rank& one : c.ranks) act(*t, one);
+        };
+        for_each_rank([](tenant& t, served_rank& one) {
+            one.look();
+            t.busy += one.busy;
+            t.busy_looks += one.busy;
+            ++t.looks;
+        });
         int shares = 0; // of tenants that are busy
-        for (tenant& t : tenants_) {
-            t.busy = 0;
-            for (client const& c : clients_)
-                for (served_rank const& one : c.ranks) t.busy += c.tenant == t.name && one.busy;
-            if (t.busy > 0) shares += t.share;
-        }
+        for (tenant const& t : tenants_) shares += t.busy > 0 ? t.share : 0;
         auto const rate = static_cast<std::uint64_t>(options_.rate) * 125'000;
-        for (client& c : clients_) {
-            tenant* const t = find_tenant(c.tenant);
-            if (t == nullptr) continue;
-            for (served_rank& one : c.ranks) {
-                one.look(rate_of_rank(rate, t->share, shares - (t->busy > 0 ? t->share : 0), t->busy));
-                ++t->looks;
-                t->busy_looks += one.busy;
-            }
-        }
+        for_each_rank([&](tenant const& t, served_rank& one) {
+            one.limit(rate_of_rank(rate, t.share, shares - (t.busy > 0 ? t.share : 0), t.busy));
+        });
     }
 
     HERRING_SETUP std::string metrics(time_point now) {
@@ -593,7 +608,7 @@ class lender {
     std::uint64_t next_number_ = first_client;
     std::uint64_t strangers_ = 0, strangers_told_ = 0; // connections that ended without a proof
     std::string last_stranger_;
-    time_point drain_until_ = time_point::max(), written_{}, paced_{}, strangers_told_at_{};
+    time_point drain_until_ = time_point::max(), written_{}, paced_{}, refusals_told_at_{};
     bool draining_ = false, looks_ = false;
 };
 

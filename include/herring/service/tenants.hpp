@@ -38,6 +38,8 @@ struct tenant {
     int busy = 0;
     std::uint64_t looks = 0, busy_looks = 0, granted = 0;
     std::chrono::duration<double> waited{};
+    std::uint64_t refused = 0;  ///< since a line told of it
+    std::string last_refusal{}; ///< of these
 };
 
 /// Reads "4096", "512M" or "16G"; 0 for any other text.

@@ -49,6 +49,7 @@ std::uint64_t rate_of(descriptor const& socket) {
 
 TEST_CASE("pacing: another process's TCP sockets are counted and paced, and none is kept") {
     auto [near, far] = connected();
+    auto const [slow, unread] = connected();
     pid_t const child = ::fork();
     if (child == 0) {
         far = descriptor();
@@ -56,7 +57,8 @@ TEST_CASE("pacing: another process's TCP sockets are counted and paced, and none
         ::_exit(0);
     }
     served_rank rank{child};
-    rank.look(0);
+    rank.look();
+    rank.limit(0);
     CHECK(rank.sockets >= 1);
     CHECK_FALSE(rank.busy);
     CHECK(rate_of(near) == ~std::uint64_t{0});
@@ -64,19 +66,29 @@ TEST_CASE("pacing: another process's TCP sockets are counted and paced, and none
     CHECK(::send(far.get(), bytes.data(), bytes.size(), 0) == static_cast<ssize_t>(bytes.size()));
     std::size_t const before = rank.sockets;
     for (int i = 0; i < 2000 && !rank.busy; ++i) {
-        rank.look((std::max<std::size_t>(before, 2) - 1) * 1'000'000);
+        rank.look();
+        rank.limit((std::max<std::size_t>(before, 2) - 1) * 1'000'000);
         if (!rank.busy) ::usleep(1'000);
     }
     CHECK(rank.busy);
     CHECK(rate_of(near) == 1'000'001);
-    rank.look(1'000'000);
+    rank.look();
+    rank.limit(1'000'000);
     CHECK_FALSE(rank.busy);
+    while (::send(slow.get(), bytes.data(), bytes.size(), MSG_DONTWAIT) > 0) {
+    }
+    for (std::uint64_t moved = 0; moved != rank.moved;) {
+        moved = rank.moved;
+        rank.look();
+        rank.limit(0);
+    }
+    CHECK(rank.busy); // nothing moves, for the other end has no room: what waits does not make it idle
     { descriptor const closed = std::move(near); }
     ::kill(child, SIGKILL);
     ::waitpid(child, nullptr, 0);
     pollfd end{far.get(), POLLIN, 0};
     CHECK(::poll(&end, 1, 10'000) == 1); // the other end has gone with the process
-    rank.look(1);                        // of a process that there is not
+    rank.look();                         // of a process that there is not
     CHECK(rank.sockets == 0);
 }
 
