@@ -361,7 +361,7 @@ class lender {
         c.until = clock::now() + handshake_time;
     }
 
-    /// One line a second at most of strangers, and of each tenant, however many there are.
+    /// One line a second at most of unknown peers, and of each tenant, however many there are.
     HERRING_SETUP void tell_of_refusals(time_point now) {
         if (now - refusals_told_at_ < std::chrono::seconds(1)) return;
         refusals_told_at_ = now;
