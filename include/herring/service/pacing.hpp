@@ -15,8 +15,6 @@
 #include <cstdint>
 #include <cstdlib>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include <dirent.h>
 #include <sys/prctl.h>
@@ -35,39 +33,44 @@ struct served_rank {
     std::size_t sockets = 0;
     bool busy = false; ///< since the last look bytes were moved, or some are on their way
 
-    /// Looks at the TCP sockets of the process, and keeps copies of them for `limit`.
-    HERRING_SETUP void look() {
-        descriptor const of(static_cast<int>(::syscall(SYS_pidfd_open, process, 0u)));
-        DIR* const all = ::opendir(text({"/proc/", process, "/fd"}).c_str());
+    /// Looks at the TCP sockets of the process.
+    HERRING_SETUP void look() noexcept {
         std::uint64_t moved_now = 0;
         bool waits = false; // a rank that is limited to little may have moved nothing
-        while (dirent const* const entry = all == nullptr ? nullptr : ::readdir(all)) {
-            descriptor copy(
-                static_cast<int>(::syscall(SYS_pidfd_getfd, of.get(), std::atoi(entry->d_name), 0u)));
+        sockets = 0;
+        for_each_descriptor([&](int copy) {
             socket_report report;
-            if (copy.get() < 0 || !report.read(copy.get())) continue; // no TCP socket
+            if (!report.read(copy)) return; // no TCP socket
+            ++sockets;
             moved_now += report.acknowledged + report.received;
             waits = waits || report.on_its_way;
-            copies.push_back(std::move(copy));
-        }
-        if (all != nullptr) ::closedir(all);
-        sockets = copies.size();
+        });
         busy = waits || moved_now > moved + quiet;
         moved = moved_now;
     }
-    /// Limits what the sockets send together to `rate` bytes a second; 0: no limit. Holds no copy of a socket
-    /// afterwards: one would keep a killed process's connection open.
-    HERRING_SETUP void limit(std::uint64_t rate) noexcept {
+    /// Limits what the sockets of the last look send together to `rate` bytes a second.
+    HERRING_SETUP void limit(std::uint64_t rate) const noexcept {
         // One of the sockets is the control connection, which needs nothing.
-        std::uint64_t const each =
-            rate == 0 ? ~std::uint64_t{0} : rate / (std::max<std::size_t>(sockets, 2) - 1) + 1;
-        for (descriptor const& copy : copies)
-            (void)::setsockopt(copy.get(), SOL_SOCKET, SO_MAX_PACING_RATE, &each, sizeof each);
-        copies.clear();
+        std::uint64_t const each = rate / (std::max<std::size_t>(sockets, 2) - 1) + 1;
+        for_each_descriptor([&](int copy) {
+            (void)::setsockopt(copy, SOL_SOCKET, SO_MAX_PACING_RATE, &each, sizeof each); // else no socket
+        });
     }
 
     static constexpr std::uint64_t quiet = 1024; ///< bytes between two looks that heartbeats have
-    std::vector<descriptor> copies{};
+
+  private:
+    // Holds one copy at a time, and none afterwards: it would keep a killed process's connection open.
+    template <class Act> HERRING_SETUP void for_each_descriptor(Act const& act) const noexcept {
+        descriptor const of(static_cast<int>(::syscall(SYS_pidfd_open, process, 0u)));
+        DIR* const all = ::opendir(text({"/proc/", process, "/fd"}).c_str());
+        while (dirent const* const entry = all == nullptr ? nullptr : ::readdir(all)) {
+            descriptor const copy(
+                static_cast<int>(::syscall(SYS_pidfd_getfd, of.get(), std::atoi(entry->d_name), 0u)));
+            if (copy.get() >= 0) act(copy.get());
+        }
+        if (all != nullptr) ::closedir(all);
+    }
 };
 
 /// Returns 0 if the system lets this process copy the sockets of those that it starts, else why not, as in
@@ -89,7 +92,7 @@ HERRING_SETUP inline int fault_of_copies(int held) noexcept {
 }
 
 /// Returns the rate of each rank of a tenant: its part of what it divides, by share, with other tenants that
-/// are busy; 0, which is no limit, only where the whole rate is.
+/// are busy; 0 only where the whole rate is.
 constexpr std::uint64_t rate_of_rank(std::uint64_t rate, int share, int others, int busy_ranks) noexcept {
     return std::max(std::min(rate, std::uint64_t{1}),
                     rate * static_cast<std::uint64_t>(share) / static_cast<std::uint64_t>(share + others) /

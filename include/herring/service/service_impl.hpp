@@ -118,8 +118,6 @@ class lender {
     using stage = client::stage;
     static constexpr std::uint64_t listener_key = 0, signal_key = 1, first_client = 2;
     static constexpr std::chrono::milliseconds grace{2'000}, handshake_time{5'000};
-    // A burst of a job that seldom communicates is not to wait for what another has just ended.
-    static constexpr std::chrono::milliseconds between_looks{25};
     static constexpr std::ptrdiff_t most_strangers = 64, most_of_tenant = 64;
     static constexpr std::uint64_t most_shards = 1 << 20, most_elements = std::uint64_t{1} << 43;
     static constexpr char const* about_to_end = "it is about to end; ask another one";
@@ -169,7 +167,8 @@ class lender {
              " ranks, ", bytes_text(options_.memory)});
         epoll_event events[64];
         while (!draining_ || (held_by("").jobs > 0 && clock::now() < drain_until_ + grace)) {
-            auto const turn = looks_ && !clients_.empty() ? between_looks : std::chrono::milliseconds(100);
+            // A burst of a job that seldom communicates is not to wait for what another has just ended.
+            std::chrono::milliseconds const turn(options_.rate > 0 && !clients_.empty() ? 25 : 100);
             int const got = thread_.wait(events, 64, static_cast<int>(turn.count()));
             for (int i = 0; i < got; ++i) {
                 if (events[i].data.u64 == signal_key) on_signals();
@@ -180,7 +179,7 @@ class lender {
             time_point const now = clock::now();
             for (client& c : clients_) look_after(c, now);
             serve_queue(now);
-            if (looks_ && now - paced_ >= between_looks) pace(now);
+            if (looks_ && now - paced_ >= turn) pace(now);
             clients_.remove_if([this](client const& c) {
                 bool const ends = c.at == stage::gone && c.ranks.empty();
                 strangers_ += ends && c.tenant.empty();
@@ -545,6 +544,7 @@ class lender {
             t.busy_looks += one.busy;
             ++t.looks;
         });
+        if (options_.rate == 0) return;
         int shares = 0; // of tenants that are busy
         for (tenant const& t : tenants_) shares += t.busy > 0 ? t.share : 0;
         auto const rate = static_cast<std::uint64_t>(options_.rate) * 125'000;
