@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 #   tests/fuzz/run.sh [TARGET ...]                 each by clang++ with sanitizers, else by g++: the corpus, then some seconds
-#   tests/fuzz/run.sh --full [TARGET ...]          each by libFuzzer for 150 s (HERRING_FUZZ_SECONDS), with what it found kept
+#   tests/fuzz/run.sh --full [TARGET ...]          each by libFuzzer for 60 s (HERRING_FUZZ_SECONDS), with what it found kept
 #   tests/fuzz/run.sh --corpus                     writes tests/fuzz/corpus anew by the encoders
 #
 # The short run begins with the same seed always, so that a change is all that is new. What ends a target lies in build/fuzz/crash-*;
@@ -49,7 +49,7 @@ long() { # target
     "${cache[@]}" clang++ "${flags[@]}" "${sanitize[@]}" -fsanitize=fuzzer "tests/fuzz/${target}_fuzz.cpp" \
         -o "build/fuzz/$target-libfuzzer" -pthread || { echo "FAILED: fuzz: ${target}_fuzz.cpp does not compile"; return 1; }
     mkdir -p "build/fuzz/corpus-$target"
-    if "build/fuzz/$target-libfuzzer" -max_total_time="${HERRING_FUZZ_SECONDS-150}" -max_len=4096 -rss_limit_mb=1024 -timeout=20 \
+    if "build/fuzz/$target-libfuzzer" -max_total_time="${HERRING_FUZZ_SECONDS-60}" -max_len=4096 -rss_limit_mb=1024 -timeout=20 \
         -artifact_prefix="build/fuzz/crash-$target-" "build/fuzz/corpus-$target" "tests/fuzz/corpus/$target" >"build/fuzz/$target.log" 2>&1; then
         echo "fuzz: $target: $(grep -E '^Done' "build/fuzz/$target.log")"
     else

@@ -6,7 +6,7 @@
 #   tests/headers/run.sh [--short] [compiler ...]      default: those of g++ and clang++ that are installed
 #
 # --short: only public headers alone, those beside herring.hpp and of the axes' and operations' folders: what a program can
-# include first. The others come through them, and all together in one file.
+# include first. The others come through them. All together in one file in any case.
 #
 # Headers that need MPI, PMIx, libfabric or libcrypto are left out where that is not installed, with a line that says so; headers of
 # language CUDA (.cuh) are compiled by nvcc where there is one, unless compilers are named, and nvcc is not among them.
@@ -95,9 +95,9 @@ each_alone() { # compiler, what is defined, header ...
 }
 # With HERRING_SEPARATE, set-up code compiled apart, headers include less of each other.
 for compiler in "${compilers[@]}"; do
+    for defined in "" -DHERRING_SEPARATE; do in_one_file "$compiler" "$defined" || { echo "FAILED: $compiler $defined: headers do not compile in one file"; result=1; }; done
     if [ $short = 1 ]; then
         mapfile -t chosen < <(printf '%s\n' "${headers[@]}" | grep -E "$public")
-        for defined in "" -DHERRING_SEPARATE; do in_one_file "$compiler" "$defined" || { echo "FAILED: $compiler $defined: headers do not compile in one file"; result=1; }; done
     else
         chosen=("${headers[@]}")
         each_alone "$compiler" -DHERRING_SEPARATE "${chosen[@]/#/include/}" || result=1
