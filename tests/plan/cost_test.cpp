@@ -348,8 +348,8 @@ TEST_CASE("plan: by two levels 2,048 nodes of 8 in racks of 32 take at most 256 
         return topology(ids, {}, {}, racks);
     };
     sizes const tensors(100, 262'144); // 100 MiB, in buckets of 25 MiB
-    for (auto const [nodes, local, each] :
-         {std::array{2048, 8, 32}, std::array{256, 8, 16}, std::array{64, 1, 8}}) {
+    for (auto const& shape : {std::array{2048, 8, 32}, std::array{256, 8, 16}, std::array{64, 1, 8}}) {
+        int const nodes = shape[0], local = shape[1], each = shape[2];
         CAPTURE(nodes);
         plan const p = make_plan<fusion::balanced_buffer<25_MiB>, sharding::balanced>(
             tensors, in_racks(nodes, local, each), 4, 4, usual_tuning());
