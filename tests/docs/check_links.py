@@ -14,6 +14,10 @@ from pathlib import Path
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 
 
+def pages(root):
+    return [*root.glob("*.md"), *(page for folder in ("docs", "examples", "bench", "tests") for page in root.glob(f"{folder}/**/*.md"))]
+
+
 def prose(text):
     """The lines of the page; those of fenced and indented code are empty."""
     out, inside = [], False
@@ -65,8 +69,7 @@ def self_test():
 def main():
     self_test()
     root = Path(__file__).resolve().parents[2]
-    pages = [*root.glob("*.md"), *(page for folder in ("docs", "examples", "bench", "tests") for page in root.glob(f"{folder}/**/*.md"))]
-    dead, count = dead_links(root, pages)
+    dead, count = dead_links(root, pages(root))
     for line in dead:
         print(f"FAILED: {line}")
     print(f"{count} links, {len(dead)} dead")
