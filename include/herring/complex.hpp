@@ -11,8 +11,6 @@
 
 namespace HERRING_NAMESPACE {
 
-/// std::complex<float> and std::complex<double>: with update::sum, product and average. Included on its own,
-/// for <complex> is paid for by who needs it.
 template <> inline constexpr bool is_element<std::complex<float>> = true;
 template <> inline constexpr bool is_element<std::complex<double>> = true;
 
@@ -24,6 +22,8 @@ template <class Real> struct complex_facts : own_element<std::complex<Real>> {
 };
 } // namespace detail
 
+/// `std::complex<float>` and `std::complex<double>`: with update::sum, product and average. Included on its own,
+/// for `<complex>` is paid for by who needs it.
 template <> struct element<std::complex<float>> : detail::complex_facts<float> {};
 template <> struct element<std::complex<double>> : detail::complex_facts<double> {};
 

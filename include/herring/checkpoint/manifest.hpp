@@ -61,7 +61,7 @@ struct manifest {
 };
 
 /// Writes a manifest: one line an entry, texts at the end of a line, with control bytes and backslashes as
-/// \xHH; the last line has the CRC-32C of the lines before it. docs/design/checkpoint-format.md has it.
+/// `\xHH`; the last line has the CRC-32C of the lines before it. docs/design/checkpoint-format.md has it.
 HERRING_SEPARABLE std::string write_manifest(manifest const& from);
 
 /// Reads the text of `write_manifest`, and accepts no other spelling. Returns the defect as text, or nullptr.

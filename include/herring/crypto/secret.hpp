@@ -54,7 +54,7 @@ struct secrets {
 };
 
 /// Reads a file of one or two secrets, one a line. Empty lines and lines that start with # do not count.
-/// Lines end in \n or \r\n; the last one may lack its end.
+/// Lines end in `\n` or `\r\n`; the last one may lack its end.
 ///
 /// `name`: the setting that named the file, for errors ("HERRING_SECRET_FILE").
 /// Errors:  `bad_argument` naming the setting, the file and the fault, never the content: the file cannot be

@@ -27,7 +27,7 @@ inline timespec timespec_of(std::chrono::nanoseconds time) noexcept {
     return {time.count() / 1'000'000'000, time.count() % 1'000'000'000};
 }
 
-/// Sleeps, without <thread>.
+/// Sleeps, without `<thread>`.
 ///
 /// Blocks:  for `time`, or until a signal.
 inline void sleep_for(std::chrono::nanoseconds time) noexcept {

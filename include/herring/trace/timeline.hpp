@@ -306,8 +306,8 @@ namespace HERRING_NAMESPACE::trace {
 /// Cost:     32 bytes a record; a reading of the counter and five stores an event.
 /// Threads:  `data`, `report` and writers: the caller's thread; under progress::thread also while the other
 ///           one records.
-/// Source:   Li et al., MLHPC@SC19 (measures of overlap); Horovod's timeline; PyTorch's flight recorder.
-template <std::size_t Records = std::size_t{1} << 16> class timeline : public detail::timeline_rings {
+/// Source:   Li et al., MLHPC at SC19 (measures of overlap); Horovod's timeline; PyTorch's flight recorder.
+template <std::size_t Records = 65536> class timeline : public detail::timeline_rings {
   public:
     using axis = axes::trace;
     static constexpr char const* name = "timeline";
