@@ -34,9 +34,13 @@ def markdown(element):
     escaped = lambda text: re.sub(r"([\\`*_\[])", r"\\\1", text or "").replace("<", "&lt;")
     whole, text = "".join(element.itertext()), escaped(element.text) + "".join(markdown(inner) + escaped(inner.tail) for inner in element)
     if element.tag in ("programlisting", "verbatim"):
+        for space in element.iter("sp"):
+            space.text = " "
+        whole = "".join(element.itertext())
         return f"\n\n```c++\n{whole.rstrip()}\n```\n\n"
     if element.tag == "simplesect":
-        return f"\n\n{element[0].text}\n:   {markdown(element[1]).strip()}\n\n"
+        text = markdown(element[1]).strip()
+        return f"\n\n{element[0].text}\n:   {text}\n\n" if text else f"**{element[0].text}**\n\n"
     forms = {"computeroutput": f"`{whole}`", "para": text.strip() + "\n\n", "listitem": "- " + text.strip().replace("\n", "\n    ") + "\n"}
     return forms.get(element.tag, text)
 
