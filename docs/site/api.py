@@ -8,7 +8,7 @@ import sys
 import xml.etree.ElementTree as ET
 
 INSIDE = {"crypto", "engine", "gpu", "kernel", "machine", "net", "session", "step"}  # folders that programs do not include
-STYLE = "--style={BasedOnStyle: LLVM, IndentWidth: 4, ColumnLimit: 84, PointerAlignment: Left, PenaltyBreakComment: 1}"
+STYLE = "--style={BasedOnStyle: LLVM, IndentWidth: 4, ColumnLimit: 78, PointerAlignment: Left, PenaltyBreakComment: 1}"
 CLASSES = ("class", "struct", "union")
 
 

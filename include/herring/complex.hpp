@@ -22,8 +22,8 @@ template <class Real> struct complex_facts : own_element<std::complex<Real>> {
 };
 } // namespace detail
 
-/// `std::complex<float>` and `std::complex<double>`: with update::sum, product and average. Included on its own,
-/// for `<complex>` is paid for by who needs it.
+/// `std::complex<float>` and `std::complex<double>`: with update::sum, product and average. Included on its
+/// own: who does not need it does not compile `<complex>`.
 template <> struct element<std::complex<float>> : detail::complex_facts<float> {};
 template <> struct element<std::complex<double>> : detail::complex_facts<double> {};
 
