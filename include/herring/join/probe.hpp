@@ -39,10 +39,11 @@ namespace HERRING_NAMESPACE::detail {
 /// quartile is above twice the lower one.
 HERRING_SETUP inline std::uint32_t steady_median(std::span<int> samples) {
     std::size_t const n = samples.size();
+    if (n == 0) return 0;
     std::qsort(samples.data(), n, sizeof(int), [](void const* a, void const* b) noexcept {
         return *static_cast<int const*>(a) - *static_cast<int const*>(b); // none is below 0
     });
-    if (n == 0 || samples[n * 3 / 4] - samples[n / 4] > samples[n / 4]) return 0;
+    if (samples[n * 3 / 4] - samples[n / 4] > samples[n / 4]) return 0;
     int const median = samples[n / 2];
     int scale = 1;
     while (median / scale >= 100) scale *= 10;
