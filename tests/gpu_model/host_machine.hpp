@@ -15,6 +15,7 @@
 #include <cstdlib>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <vector>
 
 #include <pthread.h>
@@ -59,7 +60,13 @@ class host_machine {
     ~host_machine() {
         stop_.store(true);
         for (pthread_t const worker : workers_) ::pthread_join(worker, nullptr);
+        for (std::byte* const memory : kept_) ::operator delete (memory, std::align_val_t{256});
         current() = nullptr;
+    }
+    /// Memory that a device may still write to: freed when this machine ends.
+    void keep(std::byte* memory) {
+        std::lock_guard const lock(guard_);
+        kept_.push_back(memory);
     }
 
     static host_machine*& current() noexcept {
@@ -180,6 +187,7 @@ class host_machine {
 
     std::mutex guard_;
     std::vector<std::shared_ptr<detail::host_queue>> queues_;
+    std::vector<std::byte*> kept_;
     std::vector<piece> owned_;
     std::uint64_t entered_ = 0;
     std::atomic<std::uint64_t> random_;

@@ -50,8 +50,10 @@ class host_memory {
         machine_->device_used -= bytes_;
     }
     std::byte* data() const noexcept { return data_; }
-    /// It is not freed any more.
-    void leave() noexcept { data_ = nullptr; }
+    /// It is not freed before the machine ends.
+    void leave() noexcept {
+        if (data_ != nullptr) machine_->keep(std::exchange(data_, nullptr));
+    }
 
   private:
     host_machine* machine_ = nullptr;
