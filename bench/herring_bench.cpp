@@ -408,10 +408,13 @@ int run(herring::world& world, bench::options const& opt) {
             sweep<by_tcp>(world, opt, kind);
     } else if (opt.text("links", "fast") == "checked") {
         sweep<herring::reducer<float, checked<tcp>, average>>(world, opt, "Herring, checked<tcp>");
-#ifdef BENCH_WITH_SEALED
     } else if (opt.text("links", "fast") == "sealed") {
+#ifdef BENCH_WITH_SEALED
         sweep<herring::reducer<float, herring::transport::sealed<tcp>, average>>(world, opt,
                                                                                  "Herring, sealed<tcp>");
+#else
+        std::fprintf(stderr, "herring_bench: built without libcrypto\n");
+        return 2;
 #endif
     } else {
         if (shared)
