@@ -46,9 +46,9 @@ struct file_of {
     explicit file_of(std::string_view contents, mode_t mode = 0600) {
         int const opened = ::mkstemp(path.data());
         REQUIRE(opened >= 0);
-        ::fchmod(opened, mode);
         ::close(opened);
         std::ofstream(path, std::ios::binary) << contents;
+        ::chmod(path.c_str(), mode); // last, as it may forbid to write
     }
     file_of(file_of const&) = delete;
     ~file_of() { ::unlink(path.c_str()); }
