@@ -15,4 +15,4 @@ struct own {
     }
 };
 
-inline constexpr bool mine = herring::holds<herring::check<herring::axes::combine, own>>;
+inline constexpr bool mine = herring::check<herring::axes::combine, own>::value;

@@ -17,4 +17,4 @@ struct own {
 #endif
 };
 
-inline constexpr bool mine = herring::holds<herring::check<herring::axes::combine, own>>;
+inline constexpr bool mine = herring::check<herring::axes::combine, own>::value;

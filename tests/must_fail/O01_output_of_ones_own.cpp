@@ -11,4 +11,4 @@ struct own {
 using own = herring::outputs::of<herring::outputs::variance>;
 #endif
 
-inline constexpr bool mine = herring::holds<herring::check<herring::axes::outputs, own>>;
+inline constexpr bool mine = herring::check<herring::axes::outputs, own>::value;

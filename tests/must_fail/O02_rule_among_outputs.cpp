@@ -9,4 +9,4 @@ using own = herring::outputs::of<herring::combine::median<herring::space::value>
 using own = herring::outputs::of<herring::outputs::variance>;
 #endif
 
-inline constexpr bool mine = herring::holds<herring::check<herring::axes::outputs, own>>;
+inline constexpr bool mine = herring::check<herring::axes::outputs, own>::value;

@@ -8,4 +8,4 @@ using own = herring::outputs::of<herring::outputs::variance, herring::outputs::v
 using own = herring::outputs::of<herring::outputs::variance>;
 #endif
 
-inline constexpr bool mine = herring::holds<herring::check<herring::axes::outputs, own>>;
+inline constexpr bool mine = herring::check<herring::axes::outputs, own>::value;

@@ -12,4 +12,4 @@ struct own {
 #endif
 };
 
-inline constexpr bool mine = herring::holds<herring::check<herring::axes::quorum, own>>;
+inline constexpr bool mine = herring::check<herring::axes::quorum, own>::value;

@@ -10,4 +10,4 @@ struct own {
     static constexpr std::size_t least(std::size_t) noexcept { return 2; }
 };
 
-inline constexpr bool mine = herring::holds<herring::check<herring::axes::quorum, own>>;
+inline constexpr bool mine = herring::check<herring::axes::quorum, own>::value;

@@ -8,4 +8,4 @@ using own = herring::quorum::at_least<0>;
 using own = herring::quorum::at_least<1>;
 #endif
 
-inline constexpr bool mine = herring::holds<herring::check<herring::axes::quorum, own>>;
+inline constexpr bool mine = herring::check<herring::axes::quorum, own>::value;

@@ -8,4 +8,4 @@ using own = herring::quorum::by_deadline<0>;
 using own = herring::quorum::by_deadline<1>;
 #endif
 
-inline constexpr bool mine = herring::holds<herring::check<herring::axes::quorum, own>>;
+inline constexpr bool mine = herring::check<herring::axes::quorum, own>::value;

@@ -18,4 +18,4 @@ struct own {
     static void decode(std::span<std::byte const>, std::span<herring::accumulator<T>>) noexcept {}
 };
 
-inline constexpr bool mine = herring::holds<herring::check<herring::axes::wire, own>>;
+inline constexpr bool mine = herring::check<herring::axes::wire, own>::value;

@@ -19,4 +19,4 @@ struct own {
 #endif
 };
 
-inline constexpr bool mine = herring::holds<herring::check<herring::axes::wire, own>>;
+inline constexpr bool mine = herring::check<herring::axes::wire, own>::value;

@@ -36,9 +36,10 @@ struct rule_of_nccl {
     template <class Pack> struct check {
         static constexpr bool value = [] {
             bool all = true;
-            for (std::uint8_t rule = 0; rule <= herring::detail::rule_count<typename Pack::update>(); ++rule)
+            for (std::uint8_t number = 0; number <= herring::detail::rule_count<typename Pack::update>();
+                 ++number)
                 herring::detail::with_rule<typename Pack::update>(
-                    rule, [&]<class Rule>(std::type_identity<Rule>) {
+                    number, [&]<class Rule>(std::type_identity<Rule>) {
                         all = all && gpu::reduction_of<Rule> != gpu::reduction::none;
                     });
             return all;
