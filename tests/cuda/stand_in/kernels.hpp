@@ -195,11 +195,16 @@ class kernel_table {
                         });
                     }
     }
+    /// What the name of a kernel in namespace gpu begins with; the version is part of it.
+    static std::string home() {
+        std::string const type = in_words(typeid(herring::gpu::inspection_result).name());
+        return "void " + type.substr(0, type.rfind("::") + 2);
+    }
     template <class T> void add_type() {
         add_sum<herring::update::sum, T>();
         add_sum<herring::update::average, T>();
         add_sum<herring::update::max, T>();
-        makers_["void herring::gpu::inspect_kernel<" + in_words(typeid(T).name()) + ">"] = &inspection<T>;
+        makers_[home() + "inspect_kernel<" + in_words(typeid(T).name()) + ">"] = &inspection<T>;
     }
     kernel_table() {
         add_type<float>();
@@ -208,8 +213,8 @@ class kernel_table {
         add_type<herring::float16>();
         add_type<std::int32_t>();
         add_type<std::int64_t>();
-        makers_["void herring::gpu::batched_copy_kernel<512>"] = &copies;
-        makers_["void herring::gpu::join_kernel<512>"] = &join;
+        makers_[home() + "batched_copy_kernel<512>"] = &copies;
+        makers_[home() + "join_kernel<512>"] = &join;
         makers_["faulty_kernel"] = &faulty;
         makers_["beyond_its_end"] = &beyond;
         makers_["backward"] = &fill;
