@@ -115,6 +115,7 @@ struct optimal {
     }
 
   private:
+    // NOLINTNEXTLINE(bugprone-incorrect-roundings): shares are positive, and std::lround is not constexpr
     static constexpr int in_units(double share) noexcept { return static_cast<int>(share * (1 << 20) + 0.5); }
 
     /// Puts the rates of nodes where `solve` puts their shares.

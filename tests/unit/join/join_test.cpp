@@ -4,6 +4,7 @@
 
 #include "doctest/doctest.h"
 #include "free_port.hpp"
+#include "herring/base/text.hpp"
 #include "herring/join/environment.hpp"
 #include "herring/join/join_as.hpp"
 #include "herring/machine/name_lookup.hpp"
@@ -39,8 +40,9 @@ using variables = std::map<std::string, std::string>;
 
 join_target read(variables const& given, join_options const& options = {}) {
     std::vector<std::string> entries;
-    for (auto const& [name, value] : given) entries.push_back(name + '=' + value);
+    for (auto const& [name, value] : given) entries.push_back(herring::detail::text({name, "=", value}));
     std::vector<char const*> block;
+    block.reserve(entries.size() + 1);
     for (std::string const& entry : entries) block.push_back(entry.c_str());
     block.push_back(nullptr);
     return herring::detail::read_environment(options, herring::detail::variables(block.data()), 4321);
@@ -156,7 +158,8 @@ TEST_CASE("join: what cannot be a secret is named, and never shown") {
         auto const refused = [&, &text = text, &why = why](std::string const& words,
                                                            std::string const& name) {
             CAPTURE(words);
-            CHECK(says(words, {name + ' ' + why, "64", "; make one by: openssl rand -hex 32"}));
+            CHECK(says(words, {herring::detail::text({name, " ", why}), "64",
+                               "; make one by: openssl rand -hex 32"}));
             CHECK(words.find(text) == std::string::npos);
             CHECK(words.find(text.substr(0, 10)) == std::string::npos);
         };
@@ -164,7 +167,7 @@ TEST_CASE("join: what cannot be a secret is named, and never shown") {
         join_options own;
         own.secret = text;
         refused(error_of(place, own), "join_options::secret");
-        secret_file const file(first_secret + "\n# the next one\n" + text + "\n");
+        secret_file const file(herring::detail::text({first_secret, "\n# the next one\n", text, "\n"}));
         refused(error_of(with({{"HERRING_SECRET_FILE", file.name}})),
                 "HERRING_SECRET_FILE is '" + file.name + "', which has a secret in line 3 that");
     }
