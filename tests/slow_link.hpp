@@ -131,16 +131,16 @@ struct connection {
     bool data = false;
     sender here{}, there{};
     std::uint64_t came_here = 0, came_there = 0;
-    std::int64_t heard = 0;  // when data last came here
-    std::int64_t packet = 0; // when anything did
+    std::int64_t heard_here = 0, heard_there = 0;   // when data last came
+    std::int64_t packet_here = 0, packet_there = 0; // when anything did
 
-    /// What the kernel here says.
-    herring::detail::socket_report report(std::int64_t now) const {
-        herring::detail::socket_report found = here.report();
+    /// What the kernel says, here or there.
+    herring::detail::socket_report report(std::int64_t now, bool at_there = false) const {
+        herring::detail::socket_report found = (at_there ? there : here).report();
         found.rank = rank;
-        found.since_data = std::chrono::milliseconds(now - heard);
-        found.since_packet = std::chrono::milliseconds(now - packet);
-        found.received = came_here;
+        found.since_data = std::chrono::milliseconds(now - (at_there ? heard_there : heard_here));
+        found.since_packet = std::chrono::milliseconds(now - (at_there ? packet_there : packet_here));
+        found.received = at_there ? came_there : came_here;
         return found;
     }
 };
@@ -153,6 +153,7 @@ class host {
     std::vector<connection> connections;
     std::int64_t now = 0; // ms
     bool stopped = false; // the process of the first host: its kernel goes on
+    bool halted = false;  // the process of this host: its kernel goes on
     bool gone = false;    // the first host: nothing comes from it, nothing gets there
 
     /// `kbit`: a second, each way, from now on.
@@ -165,23 +166,27 @@ class host {
         control().here.thin = control().there.thin = true;
     }
     /// All ranks exchange data in turn: each has so many bytes to say to each other one beyond what all have of all. What a bounded
-    /// connection has no room for waits in the program.
-    void exchange(std::size_t out_window, std::size_t in_window) {
+    /// connection has no room for waits in the program. `first`: the windows of the first host and for it.
+    void exchange(std::size_t out_window, std::size_t in_window, std::size_t first) {
+        auto const in_of = [&](connection const& c) { return c.rank == 0 ? first : in_window; };
+        auto const out_of = [&](connection const& c) {
+            return c.rank == 0 ? std::min(first, out_window) : out_window;
+        };
         double all = std::numeric_limits<double>::max(); // windows
         auto const windows = [](std::uint64_t bytes, std::size_t window) {
             return static_cast<double>(bytes) / static_cast<double>(window);
         };
         for (connection const& c : connections)
             if (c.data)
-                all = std::min({all, windows(c.came_here, in_window), windows(c.came_there, out_window)});
+                all = std::min({all, windows(c.came_here, in_of(c)), windows(c.came_there, out_of(c))});
         auto const write = [&](sender& by, std::size_t window) {
             auto const due = static_cast<std::uint64_t>((all + 1) * static_cast<double>(window));
             by.written = std::max(by.written, std::min(due, by.acknowledged + std::min(by.most, window)));
         };
         for (connection& c : connections) {
             if (!c.data) continue;
-            write(c.here, out_window);
-            if (!stopped || c.rank != 0) write(c.there, in_window);
+            if (!halted) write(c.here, out_of(c));
+            if (!stopped || c.rank != 0) write(c.there, in_of(c));
         }
     }
     connection& control() { return connections.back(); }
@@ -204,11 +209,11 @@ class host {
         in.step([&](queue::packet const& p) {
             if (p.connection < 0) return;
             connection& c = connections[static_cast<std::size_t>(p.connection)];
-            c.packet = now;
+            c.packet_here = now;
             if (p.acknowledges) return c.here.answered(p.end, p.sent, now);
             if (p.end > c.came_here) {
                 c.came_here = p.end;
-                c.heard = now;
+                c.heard_here = now;
             }
             out.push({p.connection, true, c.came_here, p.sent, header});
         });
@@ -216,8 +221,12 @@ class host {
             if (p.connection < 0) return;
             connection& c = connections[static_cast<std::size_t>(p.connection)];
             if (gone && c.rank == 0) return;
+            c.packet_there = now;
             if (p.acknowledges) return c.there.answered(p.end, p.sent, now);
-            c.came_there = std::max(c.came_there, p.end);
+            if (p.end > c.came_there) {
+                c.came_there = p.end;
+                c.heard_there = now;
+            }
             in.push({p.connection, true, c.came_there, p.sent, header});
         });
     }

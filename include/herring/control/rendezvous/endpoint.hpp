@@ -343,7 +343,7 @@ template <class Role> class control_endpoint : public endpoint_base {
         failure_detector_options const& times = settings_.times.detector;
         for (carried_world const& w : worlds_) {
             if (w.state == nullptr || w.state->data == nullptr) continue;
-            w.state->data->look([&](socket_report const& found) {
+            w.state->data->look(now, at_heartbeat, [&](socket_report const& found) {
                 time_point const heard = now - found.since_data;
                 int const rank = w.joined(found.rank);
                 vouch(rank, heard);

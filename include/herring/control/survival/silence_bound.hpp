@@ -7,6 +7,7 @@
 #include "herring/control/survival/data_sockets.hpp"
 #include "herring/machine/time.hpp"
 #include "herring/model/failure_detector_options.hpp"
+#include "herring/model/tunings.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -19,10 +20,11 @@ namespace HERRING_NAMESPACE::detail {
 ///
 /// A link that becomes slow shows no longer round trip before the first acknowledgement has passed its
 /// queues. But then packets are sent again and again without an answer while data comes in, so nothing is
-/// cut. As many bytes wait as this rank has in flight, for the engine's windows are alike in both directions;
-/// they drain at the rate at which data comes in. A sign of life takes that time twice: TCP, which takes the
-/// first bytes for lost, sends the next when they are acknowledged, and the acknowledgement waits in the
-/// queue of the other direction.
+/// cut. What waits cannot be seen: most of it may be for other ranks, or come from them. So a full window is
+/// taken to wait in each direction, and to drain at the rate at which data comes in over this connection; of
+/// other connections with windows as large, each has its share of the link. A sign of life takes that time
+/// twice: TCP, which takes the first bytes for lost, sends the next when they are acknowledged, and the
+/// acknowledgement waits in the queue of the other direction.
 /// Nothing may come in while the queues drain, neither data nor an acknowledgement, so an estimate holds for
 /// the time that it says. Until then neither looks that find nothing end it, nor looks when all sent bytes
 /// have arrived, for incoming bytes may still wait. Only immediate answers on every connection end it sooner.
@@ -31,37 +33,30 @@ class queue_estimate {
     /// Adds one connection to a look at all of them.
     constexpr void add(socket_report const& found) noexcept {
         using namespace std::chrono_literals;
-        received_ += found.received;
-        in_flight_ += found.in_flight;
-        stuck_ = stuck_ || (found.unanswered >= 2 && found.since_data < 300ms);
-        if (found.queueing >= 500ms && found.since_packet < 300ms)
-            longer_ = std::max(longer_, found.queueing);
+        if (found.unanswered >= 2 && found.since_data < 300ms) {
+            std::size_t const waits = std::max(found.in_flight, exchange_tuning{}.window_bytes);
+            seen_ = std::max(seen_, 2 * static_cast<double>(waits) /
+                                        static_cast<double>(std::max<std::size_t>(found.incoming, 1)));
+        } else if (found.in_flight != 0 && found.queueing >= 500ms && found.since_packet < 300ms) {
+            // Where round trips are measured, no sign of life takes much longer than they do, however little
+            // comes in.
+            seen_ = std::max(seen_, 2 * std::chrono::duration<double>(found.queueing).count());
+        }
         any_ = true;
         late_ = late_ || found.unanswered != 0 || found.round_trip >= 100ms;
     }
     /// Ends a look at all connections. `most`: an upper bound of the delay.
     constexpr void end_look(time_point now, clock::duration most) noexcept {
         using namespace std::chrono;
-        mark const oldest = marks_[next_];
-        if (oldest.at != time_point{} && now > oldest.at && (stuck_ || longer_ != longer_.zero()) &&
-            in_flight_ != 0) {
-            std::uint64_t const came = received_ > oldest.received ? received_ - oldest.received : 1;
-            double const seconds = duration<double>(now - oldest.at).count();
-            double const delay = 2 * static_cast<double>(in_flight_) / static_cast<double>(came) * seconds;
-            // Where round trips are measured, no sign of life takes much longer than they do, however little
-            // comes in.
-            double const longest =
-                duration<double>(stuck_ ? most : std::min<clock::duration>(most, 2 * longer_)).count();
-            delay_ = duration_cast<clock::duration>(duration<double>(std::min(delay, longest)));
+        if (seen_ != 0) {
+            double const longest = duration<double>(most).count();
+            delay_ = duration_cast<clock::duration>(duration<double>(std::min(seen_, longest)));
             slow_at_ = now;
         } else if (any_ && !late_) {
             delay_ = {}; // sent bytes have their answer at once: nothing waits any more
         }
-        marks_[next_] = {now, received_};
-        next_ = (next_ + 1) % looks;
-        received_ = in_flight_ = 0;
-        stuck_ = any_ = late_ = false;
-        longer_ = {};
+        seen_ = 0;
+        any_ = late_ = false;
     }
     /// Returns the delay of a sign of life behind one that came at `since`; zero: by then the queues had
     /// drained, or no link was slow.
@@ -70,19 +65,8 @@ class queue_estimate {
     }
 
   private:
-    static constexpr std::size_t looks = 4; // with one heartbeat each
-    struct mark {
-        time_point at{};
-        std::uint64_t received = 0;
-    };
-    mark marks_[looks]{};
-    std::size_t next_ = 0;
-    std::uint64_t received_ = 0;
-    std::size_t in_flight_ = 0;
-    // In this look:
-    bool stuck_ = false, any_ = false, late_ = false;
-    std::chrono::microseconds
-        longer_{}; // the longest round trip of those that have just become longer, without the shortest
+    double seen_ = 0; // in this look: the longest, s
+    bool any_ = false, late_ = false;
     time_point slow_at_{};
     clock::duration delay_{};
 };

@@ -58,13 +58,26 @@ struct pair {
     }
 };
 
-std::vector<int> ranks_of(data_sockets& all) {
+std::vector<int> ranks_of(data_sockets& all, herring::time_point now = herring::clock::now()) {
     std::vector<int> ranks;
-    all.look([&](socket_report const& found) { ranks.push_back(found.rank); });
+    all.look(now, true, [&](socket_report const& found) { ranks.push_back(found.rank); });
     return ranks;
 }
 
 } // namespace
+
+TEST_CASE(
+    "data sockets: the rate of what comes in is that of the last heartbeat or of the last four, the lower") {
+    herring::time_point now = herring::clock::now();
+    incoming_rate rate;
+    auto const after = [&](std::uint64_t received) { return rate.look(now += 500ms, received); };
+    CHECK(after(1'000'000) == 0); // not known
+    CHECK(after(2'000'000) == 2'000'000);
+    CHECK(after(3'000'000) == 2'000'000);
+    CHECK(after(3'100'000) == 200'000); // it falls
+    CHECK(after(3'100'000) == 0);
+    CHECK(after(4'000'000) == 1'000'000);
+}
 
 TEST_CASE("data sockets: what is in flight is bounded on slow links only, to half a second") {
     static_assert(flight_bound(of(250'000, 2s)) == 62'500);      // 1 Mbit/s
@@ -83,11 +96,13 @@ TEST_CASE("data sockets: a socket is looked at from its registration until its e
     pair one, two;
     {
         data_socket first(all, 3, one.ends[0]), second(all, 5, two.ends[0]);
-        CHECK(ranks_of(*all) == std::vector<int>{5, 3});
+        herring::time_point const begun = herring::clock::now();
+        CHECK(ranks_of(*all, begun) == std::vector<int>{5, 3});
         char byte = 0;
         REQUIRE(::send(one.ends[1], &byte, 1, 0) == 1);
         REQUIRE(::recv(one.ends[0], &byte, 1, 0) == 1);
-        all->look([&](socket_report const& found) {
+        all->look(begun + 1ms, true, [&](socket_report const& found) {
+            CHECK(found.incoming == (found.rank == 3 ? 1'000u : 0u));
             CHECK(found.received == (found.rank == 3 ? 1u : 0u));
             CHECK(found.unanswered == 0);
         });

@@ -7,9 +7,11 @@
 #include "slow_link.hpp"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 using namespace herring::detail;
 using namespace std::chrono_literals;
@@ -17,6 +19,8 @@ using std::chrono::milliseconds;
 
 namespace {
 
+constexpr int peers = 3;
+constexpr std::int64_t begin = 3'000; // ms: of the data
 constexpr herring::failure_detector_options usual = resolve({}).detector;
 
 /// Of a control connection.
@@ -27,35 +31,38 @@ constexpr socket_report trip(milliseconds round_trip, milliseconds queueing) {
     return found;
 }
 
-/// What the control thread of the host with the slow link does, about rank 0.
+/// What the control thread of the host with the slow link does, about rank 0; or what rank 0's does, about that host.
 class watch {
   public:
     /// `phase`: of its heartbeats, ms.
-    explicit watch(std::int64_t phase) : beat_(phase) {}
+    watch(std::int64_t phase, bool far) : far_(far), beat_(phase) {}
 
     herring::clock::duration bound{}; ///< when it was last looked at
 
-    /// Whether rank 0 is given up now.
+    /// Whether the other rank is given up now.
     bool gives_up(slow_link::host& at) {
         bool const beats = at.now >= beat_;
         if (!beats && at.now < check_) return false;
         herring::time_point const now = time(at.now);
         silence_bound const most(usual);
-        for (slow_link::connection const& c : at.connections) {
-            if (c.rank == 0) heard_ = std::max(heard_, time(c.heard));
-            if (beats && c.data) queue_.add(c.report(at.now));
+        for (slow_link::connection& c : at.connections) {
+            if (c.rank == 0) heard_ = std::max(heard_, time(far_ ? c.heard_there : c.heard_here));
+            if (!beats || !c.data || (far_ && c.rank != 0)) continue;
+            socket_report found = c.report(at.now, far_);
+            if (far_) found.received += 5'000 * static_cast<std::uint64_t>(std::min(at.now, begin)); // before
+            found.incoming = incoming_.at(static_cast<std::size_t>(c.rank)).look(now, found.received);
+            queue_.add(found);
+            (far_ ? c.there : c.here).adapt();
         }
         if (beats) {
             queue_.end_look(now, most.longest_delay());
             beat_ += usual.heartbeat.count();
-            at.control().here.written += 60;
-            for (slow_link::connection& c : at.connections)
-                if (c.data) c.here.adapt();
+            (far_ ? at.control().there : at.control().here).written += 60;
         }
         herring::clock::duration const nothing = now - heard_;
         bound = usual.peer_timeout;
         if (nothing >= bound / 4) {
-            socket_report const found = at.control().report(at.now);
+            socket_report const found = at.control().report(at.now, far_);
             if (found.unanswered != 0) unanswered_ = now;
             bound =
                 most.after(most.queueing(found, herring::never, queue_.delay(heard_)), unanswered_ >= heard_);
@@ -69,8 +76,10 @@ class watch {
         return herring::time_point(milliseconds(1'000'000 + ms));
     }
 
+    bool far_;
     std::int64_t beat_, check_ = 0;
     herring::time_point heard_ = time(0), unanswered_{};
+    std::array<incoming_rate, peers> incoming_{};
     queue_estimate queue_;
 };
 
@@ -84,30 +93,35 @@ struct scene {
         true; // the link has become slow when windows were full; else it was slow when they were small
     end how = end::none;
     std::int64_t strikes = 60'000; // ms
+    bool far = false;              // rank 0 watches
+    std::size_t first = in;        // KiB: the windows of rank 0 and for it
 };
 
-/// A host and three others, whose ranks exchange data from the third second on. When rank 0 is given up, in ms since it ended, or since the
-/// data began; −1: it is not, for 20 s of a rank that lives, and 60 s of another.
+/// A host and three others, whose ranks exchange data from the third second on. When the watched rank is given up, in ms since it ended, or
+/// since the data began; −1: it is not, for 20 s of a rank that lives, and 60 s of another.
 std::int64_t given_up(scene const& s, std::int64_t phase) {
-    constexpr std::int64_t begin = 3'000;
-    slow_link::host host(3, s.kbit);
+    slow_link::host host(peers, s.kbit);
     if (s.falls)
         for (slow_link::connection& c : host.connections)
             if (c.data) c.here.window = c.there.window = 100'000;
-    watch rank(phase);
+    watch rank(phase, s.far);
     std::int64_t beat = 250;
     std::int64_t const until = begin + (s.how == end::none ? 20'000 : s.strikes + 60'000);
     while (host.now < until) {
         std::int64_t const since = host.now - begin;
         if (since == 0) host.out.occupy(s.other * 1'024);
-        if (since >= 0) host.exchange(s.out * 1'024, s.in * 1'024);
+        if (since >= 0) host.exchange(s.out * 1'024, s.in * 1'024, s.first * 1'024);
         if (s.how != end::none && since == s.strikes)
-            (s.how == end::stopped ? host.stopped : host.gone) = true;
-        if (host.now >= beat) {
+            (s.how == end::cut ? host.gone : s.far ? host.halted : host.stopped) = true;
+        if (host.now >= beat) { // of those who do not watch
             beat += usual.heartbeat.count();
-            if (!host.stopped) host.control().there.written += 60;
-            for (slow_link::connection& c : host.connections)
-                if (c.data) c.there.adapt();
+            if (!host.stopped && !host.halted)
+                (s.far ? host.control().here : host.control().there).written += 60;
+            for (slow_link::connection& c : host.connections) {
+                if (!c.data) continue;
+                if (s.far) c.here.adapt();
+                if (!s.far || c.rank != 0) c.there.adapt();
+            }
         }
         host.step();
         if (rank.gives_up(host)) return host.now - begin - (s.how == end::none ? 0 : s.strikes);
@@ -145,7 +159,12 @@ TEST_CASE("silence bound: a rank whose signs of life wait in the queues of a slo
           scene{.kbit = 1'000, .out = 256, .in = 64, .other = 1'400},
           scene{.kbit = 256, .out = 64, .in = 16, .other = 256}, scene{.kbit = 1'000, .out = 256, .in = 256},
           scene{.kbit = 2'500, .out = 256, .in = 256}, scene{.kbit = 64, .out = 16, .in = 16},
-          scene{.kbit = 64, .falls = false}})
+          scene{.kbit = 64, .falls = false},
+          // Rank 0 waits for that host, whose queues are full for others and of others.
+          scene{.kbit = 1'000, .out = 256, .in = 256, .far = true},
+          scene{.kbit = 1'000, .out = 500, .in = 256, .far = true, .first = 64},
+          scene{.kbit = 1'000, .out = 500, .in = 256, .far = true, .first = 32},
+          scene{.kbit = 2'500, .out = 256, .in = 256, .far = true, .first = 16}})
         for (std::int64_t phase = 0; phase < 500; phase += 100) {
             CAPTURE(s.kbit);
             CAPTURE(s.other);
@@ -165,7 +184,7 @@ TEST_CASE("silence bound: a rank that ends is given up in 6 s from 10 Mbit/s up,
                        {10'000, 256, 6'000, 7'000},
                        {50'000, 256, 6'000, 7'000}};
     for (auto const& c : cases)
-        for (bool const falls : {false, true})
+        for (auto const& [falls, far] : {std::pair(false, false), {true, false}, {false, true}, {true, true}})
             for (end const how : {end::stopped, end::cut})
                 for (std::int64_t const phase : {0, 170, 340}) {
                     // By then what was in flight when the link became slow has drained, and what is in flight is bounded.
@@ -174,9 +193,11 @@ TEST_CASE("silence bound: a rank that ends is given up in 6 s from 10 Mbit/s up,
                                   .in = c.window,
                                   .falls = falls,
                                   .how = how,
-                                  .strikes = 20'000 + phase / 2};
+                                  .strikes = 20'000 + phase / 2,
+                                  .far = far};
                     CAPTURE(c.kbit);
                     CAPTURE(falls);
+                    CAPTURE(far);
                     CAPTURE(phase);
                     std::int64_t const found = given_up(s, phase);
                     CHECK(found >= 4'000);
