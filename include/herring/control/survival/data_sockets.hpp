@@ -27,7 +27,7 @@ struct socket_report {
     std::size_t in_flight = 0;                ///< bytes that are sent and not acknowledged, in whole packets
     unsigned unanswered = 0;                  ///< retransmissions and probes in a row without an answer
     std::uint64_t received = 0;               ///< bytes, since the connection was opened
-    std::size_t incoming = 0;                 ///< bytes a second, of `incoming_rate`; not the kernel's
+    double incoming = 0;                      ///< bytes a second, at a heartbeat, of `incoming_rate`
     std::uint64_t acknowledged = 0;           ///< of the bytes that were sent
     std::uint32_t lost =
         0; ///< packets that were sent again, and not for nothing, since the connection was opened
@@ -58,31 +58,12 @@ constexpr std::size_t flight_bound(socket_report const& of) noexcept {
 class incoming_rate {
   public:
     /// To be called with each heartbeat. `received`: bytes, since the connection was opened. Returns bytes a
-    /// second; 0 at the first call.
-    constexpr std::size_t look(time_point now, std::uint64_t received) noexcept {
-        if (marks_[0].at == time_point{})
-            for (mark& m : marks_) m = {now, received};
-        std::size_t const slowest = std::min(since(marks_[next_], now, received),
-                                             since(marks_[(next_ + looks - 1) % looks], now, received));
-        marks_[next_] = {now, received};
-        next_ = (next_ + 1) % looks;
-        return slowest;
-    }
+    /// second; of a new connection next to none.
+    HERRING_SEPARABLE double look(time_point now, std::uint64_t received) noexcept;
 
   private:
-    struct mark {
-        time_point at{};
-        std::uint64_t received = 0;
-    };
-    static constexpr std::size_t since(mark const& then, time_point now, std::uint64_t received) noexcept {
-        double const seconds = std::chrono::duration<double>(now - then.at).count();
-        return static_cast<std::size_t>(static_cast<double>(received - then.received) /
-                                        std::max(seconds, 0.001));
-    }
-
-    static constexpr std::size_t looks = 4;
-    mark marks_[looks]{};
-    std::size_t next_ = 0;
+    time_point at_[4]{}; // the newest last
+    std::uint64_t received_[4]{};
 };
 
 /// The data connections of a rank in one world, under its transports.
@@ -113,7 +94,7 @@ class data_sockets {
     HERRING_SEPARABLE bool close_arrived() noexcept;
 
     /// Calls `report(socket_report const&)` for each connection, and bounds the bytes in flight over slow
-    /// links. `beats`: it is time for a heartbeat; else rates stay as they are.
+    /// links. `beats`: it is time for a heartbeat.
     template <class Report> HERRING_SETUP void look(time_point now, bool beats, Report&& report) {
         (void)close_arrived();
         monitor::guard const held(lock_);
@@ -122,8 +103,7 @@ class data_sockets {
             socket_report found;
             found.rank = e->rank;
             if (!found.read(e->socket)) continue;
-            if (beats) e->rate = e->incoming.look(now, found.received);
-            found.incoming = e->rate;
+            if (beats) found.incoming = e->incoming.look(now, found.received);
             adapt(*e, found);
             report(std::as_const(found));
         }
@@ -135,7 +115,6 @@ class data_sockets {
         int socket;
         entry* next;
         incoming_rate incoming{};
-        std::size_t rate = 0;
         bool bounded = false;
         bool prompt = false; // retransmits after a second at most
         bool kept = false;

@@ -6,6 +6,7 @@
 #include "herring/base/config.hpp"
 #include "herring/control/survival/data_sockets.hpp"
 #include "herring/machine/monitor.hpp"
+#include "herring/machine/time.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -58,6 +59,19 @@ HERRING_SEPARABLE bool socket_report::read(int socket) noexcept {
     lost = info.total_retrans - std::min(info.dsack_dups, info.total_retrans);
     on_its_way = info.state != TCP_CLOSE && (info.unacked != 0 || info.notsent_bytes != 0);
     return true;
+}
+
+HERRING_SEPARABLE double incoming_rate::look(time_point now, std::uint64_t received) noexcept {
+    auto const since = [&](int i) {
+        double const seconds = std::chrono::duration<double>(now - at_[i]).count();
+        return static_cast<double>(received - received_[i]) / std::max(seconds, 0.001);
+    };
+    double const slowest = std::min(since(0), since(3));
+    for (int i = 0; i < 4; ++i) {
+        at_[i] = i == 3 ? now : at_[i + 1];
+        received_[i] = i == 3 ? received : received_[i + 1];
+    }
+    return slowest;
 }
 
 HERRING_SEPARABLE data_sockets* data_sockets::make() noexcept { return new (std::nothrow) data_sockets; }

@@ -34,28 +34,25 @@ class queue_estimate {
     constexpr void add(socket_report const& found) noexcept {
         using namespace std::chrono_literals;
         if (found.unanswered >= 2 && found.since_data < 300ms) {
-            std::size_t const waits = std::max(found.in_flight, exchange_tuning{}.window_bytes);
-            seen_ = std::max(seen_, 2 * static_cast<double>(waits) /
-                                        static_cast<double>(std::max<std::size_t>(found.incoming, 1)));
+            auto const waits = static_cast<double>(std::max(found.in_flight, exchange_tuning{}.window_bytes));
+            std::chrono::duration<double> const once(waits / std::max(found.incoming, 1.0));
+            seen_ = std::max(seen_, std::chrono::duration_cast<clock::duration>(2 * once));
         } else if (found.in_flight != 0 && found.queueing >= 500ms && found.since_packet < 300ms) {
             // Where round trips are measured, no sign of life takes much longer than they do, however little
             // comes in.
-            seen_ = std::max(seen_, 2 * std::chrono::duration<double>(found.queueing).count());
+            seen_ = std::max<clock::duration>(seen_, 2 * found.queueing);
         }
         any_ = true;
         late_ = late_ || found.unanswered != 0 || found.round_trip >= 100ms;
     }
     /// Ends a look at all connections. `most`: an upper bound of the delay.
     constexpr void end_look(time_point now, clock::duration most) noexcept {
-        using namespace std::chrono;
-        if (seen_ != 0) {
-            double const longest = duration<double>(most).count();
-            delay_ = duration_cast<clock::duration>(duration<double>(std::min(seen_, longest)));
+        if (any_ && !late_) delay_ = {}; // sent bytes have their answer at once: nothing waits any more
+        if (seen_ != seen_.zero()) {
+            delay_ = std::min(seen_, most);
             slow_at_ = now;
-        } else if (any_ && !late_) {
-            delay_ = {}; // sent bytes have their answer at once: nothing waits any more
         }
-        seen_ = 0;
+        seen_ = {};
         any_ = late_ = false;
     }
     /// Returns the delay of a sign of life behind one that came at `since`; zero: by then the queues had
@@ -65,10 +62,9 @@ class queue_estimate {
     }
 
   private:
-    double seen_ = 0; // in this look: the longest, s
     bool any_ = false, late_ = false;
     time_point slow_at_{};
-    clock::duration delay_{};
+    clock::duration seen_{}, delay_{}; // in this look, the longest; the one that holds
 };
 
 /// The bound of silence: `peer_timeout`, and the time by which a sign of life may come later than over an

@@ -11,7 +11,6 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <utility>
 
 using namespace herring::detail;
 using namespace std::chrono_literals;
@@ -174,6 +173,9 @@ TEST_CASE("silence bound: a rank whose signs of life wait in the queues of a slo
 }
 
 TEST_CASE("silence bound: a rank that ends is given up in 6 s from 10 Mbit/s up, and in 20 s at 64 kbit/s") {
+    struct kind {
+        bool falls, far;
+    };
     struct {
         double kbit;
         std::size_t window;
@@ -184,20 +186,20 @@ TEST_CASE("silence bound: a rank that ends is given up in 6 s from 10 Mbit/s up,
                        {10'000, 256, 6'000, 7'000},
                        {50'000, 256, 6'000, 7'000}};
     for (auto const& c : cases)
-        for (auto const& [falls, far] : {std::pair(false, false), {true, false}, {false, true}, {true, true}})
+        for (kind const& k : {kind{false, false}, {true, false}, {false, true}, {true, true}})
             for (end const how : {end::stopped, end::cut})
                 for (std::int64_t const phase : {0, 170, 340}) {
                     // By then what was in flight when the link became slow has drained, and what is in flight is bounded.
                     scene const s{.kbit = c.kbit,
                                   .out = c.window,
                                   .in = c.window,
-                                  .falls = falls,
+                                  .falls = k.falls,
                                   .how = how,
                                   .strikes = 20'000 + phase / 2,
-                                  .far = far};
+                                  .far = k.far};
                     CAPTURE(c.kbit);
-                    CAPTURE(falls);
-                    CAPTURE(far);
+                    CAPTURE(k.falls);
+                    CAPTURE(k.far);
                     CAPTURE(phase);
                     std::int64_t const found = given_up(s, phase);
                     CHECK(found >= 4'000);
