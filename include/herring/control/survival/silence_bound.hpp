@@ -20,11 +20,10 @@ namespace HERRING_NAMESPACE::detail {
 ///
 /// A link that becomes slow shows no longer round trip before the first acknowledgement has passed its
 /// queues. But then packets are sent again and again without an answer while data comes in, so nothing is
-/// cut. What waits cannot be seen: most of it may be for other ranks, or come from them. So a full window is
-/// taken to wait in each direction, and to drain at the rate at which data comes in over this connection; of
-/// other connections with windows as large, each has its share of the link. A sign of life takes that time
-/// twice: TCP, which takes the first bytes for lost, sends the next when they are acknowledged, and the
-/// acknowledgement waits in the queue of the other direction.
+/// cut. A rank cannot see how much waits: most may be for other ranks, or come from them. So a full window is
+/// taken to wait in each direction, and to drain at the rate at which data comes in over this connection, its
+/// share of the link. A sign of life takes that time twice: TCP, which takes the first bytes for lost, sends
+/// the next when they are acknowledged, and the acknowledgement waits in the queue of the other direction.
 /// Nothing may come in while the queues drain, neither data nor an acknowledgement, so an estimate holds for
 /// the time that it says. Until then neither looks that find nothing end it, nor looks when all sent bytes
 /// have arrived, for incoming bytes may still wait. Only immediate answers on every connection end it sooner.
