@@ -5,8 +5,11 @@
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
-work=$(mktemp -d)
+# Below the root of the tree, where names of folders do not count for ccache.
+work=$root/build/consumer
 trap 'rm -rf "$work"' EXIT
+rm -rf "$work" && mkdir -p "$work"
+! command -v ccache >/dev/null || export CMAKE_CXX_COMPILER_LAUNCHER=ccache
 log=$work/install.log
 result=0
 declare -A started

@@ -18,6 +18,7 @@ compilers=("$@")
 if [ ${#compilers[@]} = 0 ]; then
     for compiler in g++ clang++; do command -v $compiler >/dev/null && compilers+=("$compiler"); done
 fi
+cache=() && command -v ccache >/dev/null && cache=(ccache)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 result=0
@@ -42,7 +43,7 @@ for compiler in "${compilers[@]}"; do
     for source in plain fast main; do
         own=()
         [ $source = fast ] && own=(-mavx2 -mfma)
-        "$compiler" "${flags[@]}" -O2 "${own[@]}" -c tests/flags/$source.cpp -o "$work/$source.o" &
+        "${cache[@]}" "$compiler" "${flags[@]}" -O2 "${own[@]}" -c tests/flags/$source.cpp -o "$work/$source.o" &
     done
     wait
     ls "$work"/{plain,fast,main}.o >/dev/null || { fail "$compiler: does not compile"; continue; }

@@ -15,12 +15,15 @@ if [ ${#compilers[@]} = 0 ]; then
     for compiler in g++ clang++; do command -v $compiler >/dev/null && compilers+=("$compiler"); done
 fi
 
+cache=() && command -v ccache >/dev/null && cache=(ccache)
+
 # No jump tables: a switch shall not look like a call through a pointer. With a line table, so that a call that was
 # inlined is put down to whose it is.
 if [ "${1-}" = --build ]; then # compiler, source, program, flags...
     read -ra libraries < <(sed -n 's|^// link: ||p' "$3" | paste -sd' ')
     [[ $3 != */hot*.cpp ]] || read -ra set_up <<<"${SET_UP-}"
-    exec "$2" -std=c++20 -O2 -g1 -fno-jump-tables -I"$root/include" "$3" -o "$4" "${@:5}" "${set_up[@]}" -pthread "${libraries[@]}"
+    "${cache[@]}" "$2" -std=c++20 -O2 -g1 -fno-jump-tables -I"$root/include" -c "$3" -o "$4.o" "${@:5}" ${set_up[@]:+-DHERRING_SEPARATE} || exit 1
+    exec "$2" "$4.o" -o "$4" "${set_up[@]}" -pthread "${libraries[@]}"
 fi
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -70,8 +73,8 @@ for compiler in "${compilers[@]}"; do
     # Where a compiler is named, as in the short run, set-up code is compiled once, not in each program.
     export SET_UP=
     if [ $# != 0 ]; then
-        echo '#include <herring/src.hpp>' | "$compiler" -std=c++20 -O2 -g1 -fno-jump-tables -DHERRING_SEPARATE -I"$root/include" -x c++ -c - -o "$work/set_up.o" || exit 1
-        SET_UP="-DHERRING_SEPARATE $work/set_up.o"
+        "${cache[@]}" "$compiler" -std=c++20 -O2 -g1 -fno-jump-tables -DHERRING_SEPARATE -I"$root/include" -x c++ -c "$root/include/herring/src.hpp" -o "$work/set_up.o" || exit 1
+        SET_UP=$work/set_up.o
     fi
     # All programs first, the large ones before the small ones, as many at a time as there are cores.
     {
