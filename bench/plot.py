@@ -2,7 +2,7 @@
 # herring: draws tables of bench/run as SVG: time of a call by size, peers beside it, and the bound.
 # SPDX-License-Identifier: Apache-2.0
 #
-#   bench/plot.py JSON OUT.svg --suite shm[,tcp] [--ranks 2,4] [--width 900]
+#   bench/plot.py JSON OUT.svg --suite shm[,tcp] [--ranks 2,4] [--sizes 1024,65536] [--width 900]
 #
 # JSON is what bench/run writes (build/bench/results.json); suites are its TITLES in bench/report.py. A panel a suite and number
 # of ranks, both axes logarithmic. Contenders differ in marker and stroke, not in colour alone. The line of figures below a panel is how many times
@@ -18,12 +18,14 @@ STYLES = {  # colour in light, in dark, stroke, marker
     "Herring, in place": ("#0b6e4f", "#5fd3a9", "", "circle"),
     "Herring, caller's memory": ("#1f5fa8", "#7fb2f0", "", "square"),
     "Open MPI": ("#b3541e", "#f0a060", "7 4", "triangle"),
+    "Intel MPI": ("#9a1f3c", "#f08ba2", "9 3 2 3", "cross"),
     "Gloo": ("#7b2d8b", "#d6a0e6", "2 4", "diamond"),
 }
 MARKS = {
     "circle": '<circle cx="{x}" cy="{y}" r="4"/>',
     "square": '<rect x="{l}" y="{t}" width="8" height="8"/>',
     "triangle": '<path d="M{x} {t}l5 9h-10z"/>',
+    "cross": '<path d="M{x} {y}m-5 -2h3v-3h4v3h3v4h-3v3h-4v-3h-3z"/>',
     "diamond": '<path d="M{x} {y}m0 -5.5l5.5 5.5l-5.5 5.5l-5.5 -5.5z"/>',
 }
 CSS = """text { fill: #1f2933 } .dim { fill: #52606d } .grid { stroke: #cbd2d9; stroke-width: .7 } .bound { stroke: #7b8794; fill: none; stroke-width: 2; stroke-dasharray: 1 3 }
@@ -81,12 +83,15 @@ def main():
     parser.add_argument("out")
     parser.add_argument("--suite", required=True)
     parser.add_argument("--ranks", default="")
+    parser.add_argument("--sizes", default="")
     parser.add_argument("--title", default="")
     parser.add_argument("--width", type=int, default=900)
     asked = parser.parse_args()
     suites = asked.suite.split(",")
     with open(asked.json) as file:
         rows = [r for r in json.load(file)["rows"] if r["suite"] in suites and not r["table"] and r["what"].split(" (")[0] in STYLES]
+    if asked.sizes:
+        rows = [r for r in rows if str(r["bytes"]) in asked.sizes.split(",")]
     counts = [int(n) for n in asked.ranks.split(",") if n] or sorted({r["ranks"] for r in rows})
     panels = [(f"{TITLES.get(suite, suite)}, {n} ranks", [r for r in rows if r["suite"] == suite and r["ranks"] == n]) for suite in suites for n in counts]
     if not all(of for _, of in panels) or not panels:

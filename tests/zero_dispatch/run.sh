@@ -62,6 +62,9 @@ for source in "$here"/hot*.cpp; do
         sources+=("$source")
     fi
 done
+short=$#
+# Each program is compiled with a virtual policy too; in the short run, which names a compiler, only the first.
+controlled() { [ "$short" = 0 ] || [ "$1" = "${sources[0]}" ]; }
 # The test itself, with code of which it is known what is in it.
 controls='VTABLE INDIRECT: .*(call|jmp|br|blr)
 POINTER INDIRECT: .*(call|br|blr)
@@ -80,7 +83,7 @@ for compiler in "${compilers[@]}"; do
     {
         for source in "${sources[@]}"; do
             echo "$source $work/$(basename "$source" .cpp)"
-            echo "$source $work/$(basename "$source" .cpp)_control -DHOT_CONTROL -O1" # a call that nobody inlines
+            ! controlled "$source" || echo "$source $work/$(basename "$source" .cpp)_control -DHOT_CONTROL -O1" # a call that nobody inlines
         done
         while read -r kind _; do echo "$here/control.cpp $work/control_$kind -DCONTROL_$kind"; done <<<"$controls"
         echo "$here/control.cpp $work/control"
@@ -96,7 +99,7 @@ for compiler in "${compilers[@]}"; do
             fewer=("${options[@]/%${BASH_REMATCH[1]}=*/${BASH_REMATCH[1]}=$((BASH_REMATCH[2] - 1))}")
             caught "$compiler: $name with one place too many" "$work/$name" "INDIRECT: .* are known" "${fewer[@]}"
         fi
-        caught "$compiler: $name with a virtual policy" "$work/${name}_control" "INDIRECT: .*(call|jmp|br|blr)[^,]*" "${options[@]}"
+        ! controlled "$source" || caught "$compiler: $name with a virtual policy" "$work/${name}_control" "INDIRECT: .*(call|jmp|br|blr)[^,]*" "${options[@]}"
     done
 done
 exit $result
