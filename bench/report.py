@@ -381,7 +381,7 @@ def times_of(rows, suites):
     for i, r in enumerate(rows):
         ratios = [f"{ratio:.2g}×" for ratio in (r["times_best_peer"], r["times_best_row"]) if ratio]
         line = lines.setdefault(label(r, r["what"].split(" (")[0].removeprefix("Herring, ")), {})
-        line[column(r)] = us(r["median_us"]) + (f" ({', '.join(ratios)})" if ratios else "") + ("*" if r["disturbed"] else "")
+        line[column(r)] = us(r["median_us"]) + (f" ({', '.join(ratios)})" if ratios else "") + "*" * r["disturbed"] + " **wrong**" * bool(r["wrong_elements"])
         if i + 1 < len(rows) and label(rows[i + 1], "") == label(r, ""):
             continue
         if bound := [q for q in rows if label(q, "") == label(r, "") and q["bound_us"]]:
@@ -466,7 +466,7 @@ def pages(folder, json_paths):
         here = {name: result[name] for name in ("forms", *LISTS) if result.get(name)}
         lists |= here
         for suite in {r["suite"] for r in result["rows"]} | set(here):
-            source[suite] = f"`{result['facts']['command']}`, {result['facts']['CPU'].split(',')[0]}, {result['steal']:.1%} of the CPU stolen:"
+            source[suite] = f"`{result['facts']['command']}`, {result['facts']['CPU'].split(',')[0]}, {100 * result['steal']:.1f} % of the CPU stolen:"
 
     def block(match):
         kind, suites = match[1], match[2].split() or list(TITLES)

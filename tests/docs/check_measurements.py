@@ -36,7 +36,7 @@ def self_test():
         page.write_text(f"before\n{head}old\n{end}<!-- bench: times tcp -->\nkept\n{end}")
         report.pages(folder, [lines])
         table = "| | 1 KiB |\n|---|---|\n| 2 ranks, in place | 0.7 (1.1×, 1.2×) |\n| 2 ranks, Open MPI | 0.8 |\n| 2 ranks, bound | 0.1 |\n"
-        assert page.read_text() == (f"before\n{head}`bench/run`, a CPU, 0.4% of the CPU stolen:\n\n{table}{end}"
+        assert page.read_text() == (f"before\n{head}`bench/run`, a CPU, 0.4 % of the CPU stolen:\n\n{table}{end}"
                                     f"<!-- bench: times tcp -->\nkept\n{end}"), page.read_text()
         assert list(faults(page.read_text())) == ["'times tcp' has no table: bench/report.py pages"]
     assert list(faults(f"<!-- bench: time shm -->\n|---|\n{end}<!-- bench: cpu rdma -->\n|---|\n{end}")) == [

@@ -62,9 +62,8 @@ for source in "$here"/hot*.cpp; do
         sources+=("$source")
     fi
 done
-short=$#
-# Each program is compiled with a virtual policy too; in the short run, which names a compiler, only the first.
-controlled() { [ "$short" = 0 ] || [ "$1" = "${sources[0]}" ]; }
+# Each program is compiled with a virtual policy too; in the short run, which compiles set-up code once, only the first.
+controlled() { [ -z "$SET_UP" ] || [ "$1" = "${sources[0]}" ]; }
 # The test itself, with code of which it is known what is in it.
 controls='VTABLE INDIRECT: .*(call|jmp|br|blr)
 POINTER INDIRECT: .*(call|br|blr)
