@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 //   checkpoint_bench --ranks 4 --table FILE.csv --folder DIR      local ranks of one node; files go into DIR/checkpoint_bench, a new folder
-//     --rounds 9 --name disk                       turns of all in one run; `name` is one for what the folder lies on
+//     --rounds 9 --name disk --uncached 0           turns of all in one run; `name` is one for what the folder lies on; whether files are dropped, too
 //     [--out FILE] [--pin 1]                       a line of JSON for each row
 //
 // Contenders, in turn: `save`; `load` from the page cache; `load` when the files were dropped from it (`posix_fadvise`, which a tmpfs
@@ -213,6 +213,7 @@ int run(herring::world& world, bench::options const& opt) {
     row_with_bound saves{"save", {}, {}, {}}, loads{"load", {}, {}, {}},
         cold_loads{"load, not cached", {}, {}, {}};
     auto const rounds = static_cast<std::size_t>(std::max(opt.number("rounds", 9), 1.0));
+    bool const uncached = opt.number("uncached", 1) != 0;   // files in memory are always in the page cache
     for (std::size_t round = 0; round <= rounds; ++round) { // the first one warms up
         auto const turn = [&](row_with_bound& of, auto const& a, auto const& b, auto const& c) {
             for (std::size_t k = 0; k < 3; ++k) // who comes first changes
@@ -230,12 +231,13 @@ int run(herring::world& world, bench::options const& opt) {
         };
         turn(saves, warm(save), warm(write_share), warm(write_all));
         turn(loads, warm(load), warm(read_share), warm(read_all));
-        turn(cold_loads, cold(load), cold(read_share), cold(read_all));
+        if (uncached) turn(cold_loads, cold(load), cold(read_share), cold(read_all));
     }
     if (ranks.rank != 0) return 0;
     std::filesystem::remove_all(folder);
     std::string const table = bench::table_name(opt.text("table")), name = opt.text("name", "folder");
     for (row_with_bound const* const one : {&saves, &loads, &cold_loads}) {
+        if (one == &cold_loads && !uncached) continue;
         std::vector<double> bound, of_bound;
         for (std::size_t r = 0; r < rounds; ++r) {
             bound.push_back(one->bound(r));

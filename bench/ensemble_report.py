@@ -2,7 +2,7 @@
 # herring: the tables of the ensemble bench: rounds merged, peers and targets beside every row.
 # SPDX-License-Identifier: Apache-2.0
 #
-#   ensemble_report.py LINES JSON       tables to stdout, everything to JSON; LINES: what the programs of the bench wrote
+#   ensemble_report.py LINES OUT        tables to stdout, a line of JSON a row added to OUT; LINES: what the programs of the bench wrote
 import collections
 import json
 import statistics
@@ -21,7 +21,7 @@ def met(good):
 
 
 def main():
-    lines_path, json_path = sys.argv[1:3]
+    lines_path, out_path = sys.argv[1:3]
     rounds = collections.defaultdict(list)
     with open(lines_path) as file:
         for line in file:
@@ -67,8 +67,10 @@ def main():
     if rules:
         print(f"  the rules take {rules['rules_ns']:.0f} ns of a request with a quorum when nobody is late, {rules['rules_all_ns']:.0f} without, at most 1000"
               + met(rules["rules_ns"] <= 1000))
-    with open(json_path, "w") as file:
-        json.dump(list(rows.values()), file, indent=1)
+    with open(out_path, "a") as file:
+        for row in rows.values():
+            file.write(json.dumps({"what": row["row"], **row}) + "\n")
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -372,7 +372,7 @@ inline void measure(team const& ranks, options const& opt, operation const& op) 
         if (!behind) {
             for (int i = 0; i < (huge ? 0 : 2); ++i) verified(c);
             data.zero();
-            for (int i = 0; i < 5 && (i == 0 || us < 100e3); ++i) {
+            for (int i = 0; i < (us < 100e3 ? 5 : us < 1e6 ? 3 : 1); ++i) {
                 ranks.barrier();
                 double const start = now_us();
                 c.run();

@@ -105,7 +105,7 @@ each_alone() { # compiler, what is defined, header ...
 for compiler in "${compilers[@]}"; do
     for defined in "" -DHERRING_SEPARATE; do in_one_file "$compiler" "$defined" || { echo "FAILED: $compiler $defined: headers do not compile in one file"; result=1; }; done
     if [ $short = 1 ]; then
-        mapfile -t chosen < <(printf '%s\n' "${headers[@]}" | grep -E "$public")
+        mapfile -t chosen < <(printf '%s\n' "${headers[@]}" | grep -E "$public" | grep -v '_impl\.hpp$')
     else
         chosen=("${headers[@]}")
         each_alone "$compiler" -DHERRING_SEPARATE "${chosen[@]/#/include/}" || result=1
