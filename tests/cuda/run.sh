@@ -123,8 +123,9 @@ compiles() { # source, program
 }
 
 # Everything is compiled first, as many at once as there are cores; what did not compile leaves no file but its log.
-commands=()
-nvcc_to() { commands+=("rm -f $out/$1; nvcc ${*:2} -o $out/$1 >$out/${1%.*}.log 2>&1 || rm -f $out/$1"); } # file, flags and source
+commands=() cache=
+! command -v ccache >/dev/null || cache=ccache # which leaves to nvcc what is no object
+nvcc_to() { commands+=("rm -f $out/$1; $cache nvcc ${*:2} -o $out/$1 >$out/${1%.*}.log 2>&1 || rm -f $out/$1"); } # file, flags and source
 object() { nvcc_to "$2.o" "${flags[@]@Q}" "${@:3}" -c "$1"; } # source, what its object is called, more flags
 compile() { printf '%s\n' "${commands[@]}" | xargs -d '\n' -P "${JOBS:-$(nproc)}" -I{} bash -c '{}'; }
 ptx() { nvcc_to "$1.ptx" -std=c++20 -O2 -arch=sm_90 -ptx -Werror all-warnings -Iinclude "${@:2}" tests/cuda/kernels.cu; }

@@ -13,8 +13,8 @@ namespace HERRING_NAMESPACE {
 
 namespace detail {
 template <class Pack, class Element>
-status exchange_blocks(basic_reducer<Pack>& reduce, std::span<Element const> in, std::span<Element> out,
-                       time_point deadline) {
+auto exchange_blocks(basic_reducer<Pack>& reduce, std::span<Element const> in, std::span<Element> out,
+                     time_point deadline) {
     return block_call::run<Pack, Element>(
         reduce, block_call::kind::all_to_all, in, out, -1, deadline,
         [&](auto& core, block_sizes& sizes, std::size_t ranks) {

@@ -100,15 +100,16 @@ HERRING_SEPARABLE void check_counts(calls& checks, char const* operation, char c
 HERRING_SEPARABLE status compare_counts(std::span<std::uint64_t const> counts, int rank, int ranks,
                                         char const* operation);
 
-/// Runs calls that move blocks. One call at a time, between steps.
+/// Runs calls that move blocks. One call at a time, between steps. Functions of a pack return `auto`, so that
+/// they are instantiated with their callers, and clang's errors lead to the line of the user.
 struct block_call {
     enum class kind : std::uint8_t { all_to_all = 1, gather, scatter };
 
     /// `check(core, sizes, ranks)`: checks the arguments and sets the sizes of blocks; returns the status of
     /// a failure, if there is one.
     template <class Pack, class Element, class Check>
-    static status run(basic_reducer<Pack>& reduce, kind what, std::span<Element const> in,
-                      std::span<Element> out, int root, time_point deadline, Check const& check) {
+    static auto run(basic_reducer<Pack>& reduce, kind what, std::span<Element const> in,
+                    std::span<Element> out, int root, time_point deadline, Check const& check) {
         using access = collective_call;
         (void)holds<collective_on_host<access::on_device<Pack>>>;
         (void)holds<blocks_without_servers<Pack::placement::facts.dedicated_servers>>;
@@ -133,16 +134,16 @@ struct block_call {
             return core.run(program, reinterpret_cast<std::byte const*>(in.data()),
                             reinterpret_cast<std::byte*>(out.data()), deadline);
         } else {
-            return {};
+            return status();
         }
     }
 
     /// Runs a call of blocks of given sizes: the ranks tell each other their counts. `gather` has counts of
     /// what the root receives, `scatter` of what the root sends: only the root's are looked at.
     template <class Pack, class Element>
-    static status run_counted(basic_reducer<Pack>& reduce, kind what, std::span<Element const> in,
-                              std::span<std::size_t const> send_counts, std::span<Element> out,
-                              std::span<std::size_t const> receive_counts, int root, time_point deadline) {
+    static auto run_counted(basic_reducer<Pack>& reduce, kind what, std::span<Element const> in,
+                            std::span<std::size_t const> send_counts, std::span<Element> out,
+                            std::span<std::size_t const> receive_counts, int root, time_point deadline) {
         std::vector<std::size_t> table; // until the call has returned
         return run<Pack, Element>(
             reduce, what, in, out, root, deadline, [&](auto& core, block_sizes& sizes, std::size_t ranks) {

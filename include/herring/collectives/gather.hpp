@@ -13,8 +13,8 @@ namespace HERRING_NAMESPACE {
 
 namespace detail {
 template <class Pack, class Element>
-status gather_blocks(basic_reducer<Pack>& reduce, std::span<Element const> in, std::span<Element> out,
-                     int root, time_point deadline) {
+auto gather_blocks(basic_reducer<Pack>& reduce, std::span<Element const> in, std::span<Element> out, int root,
+                   time_point deadline) {
     return block_call::run<Pack, Element>(
         reduce, block_call::kind::gather, in, out, root, deadline,
         [&](auto& core, block_sizes& sizes, std::size_t ranks) {
