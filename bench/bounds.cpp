@@ -11,6 +11,8 @@
 //       by reduce-scatter and all-gather: 2·M/n to each and from each. Without a sum, and nobody waits for what he sends
 #include "harness.hpp"
 
+#include "herring/memory/huge_pages.hpp"
+
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/tcp.h>
@@ -22,9 +24,7 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <cstdlib>
 #include <cstring>
-#include <memory>
 #include <thread>
 
 namespace {
@@ -77,17 +77,6 @@ double line_latency_us() {
     return best / 2;
 }
 
-/// Zeroed, so every page is there; in huge pages where the system gives them, as tensors of a reducer.
-float* huge_pages(std::size_t elements) {
-    constexpr std::size_t huge = std::size_t{2} << 20;
-    std::size_t const bytes = (elements * sizeof(float) + huge - 1) / huge * huge;
-    void* const memory = std::aligned_alloc(huge, bytes);
-    if (!memory) std::abort();
-    madvise(memory, bytes, MADV_HUGEPAGE);
-    std::memset(memory, 0, bytes);
-    return static_cast<float*>(memory);
-}
-
 /// The best of many repetitions, µs. A thread's part is one range, or every so-manieth piece of 64 KiB; the
 /// same in each repetition, so that what fits a core's cache stays there.
 double streaming_us(std::vector<float*> const& at, std::size_t threads, std::size_t elements,
@@ -136,12 +125,10 @@ double streaming_us(std::vector<float*> const& at, std::size_t threads, std::siz
 
 /// The faster of the two ways to divide `ranks` buffers.
 double streaming_us(std::size_t ranks, std::size_t threads, std::size_t elements) {
-    std::vector<std::unique_ptr<float, decltype(&std::free)>> memory;
+    using buffer = std::vector<float, herring::huge_page_allocator<float>>;
+    std::vector<buffer> memory(ranks, buffer(elements)); // zeroed, so every page is there
     std::vector<float*> at;
-    for (std::size_t r = 0; r < ranks; ++r) {
-        at.push_back(huge_pages(elements));
-        memory.emplace_back(at.back(), &std::free);
-    }
+    for (buffer& one : memory) at.push_back(one.data());
     return std::min(streaming_us(at, threads, elements, false), streaming_us(at, threads, elements, true));
 }
 
